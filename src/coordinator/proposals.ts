@@ -46,7 +46,7 @@ export async function forceEvict(
     return await session.evict(refs, options);
   } catch (error) {
     if (!(error instanceof CotenantError) || error.code !== "E_APPROVAL_NEEDED") throw error;
-    const subjects = ((error.data["leases"] ?? []) as Fact[]).map(subjectFromWire);
+    const subjects = (error.data.leases ?? []).map(subjectFromWire);
     const proposals = await propose(
       evicting,
       subjects.filter((subject) => subject !== null),
@@ -316,7 +316,7 @@ export async function namingProposal(
 ): Promise<unknown> {
   if (!(error instanceof CotenantError) || error.code !== "E_APPROVAL_NEEDED") return error;
   if (error.data["proposal_id"] !== undefined) return error;
-  const wanted = ((error.data["leases"] ?? []) as Fact[]).map(subjectFromWire);
+  const wanted = (error.data.leases ?? []).map(subjectFromWire);
   const known = (await openProposals(coordinator)).find(({ subject }) =>
     wanted.some((other) => other?.leaseId === subject.leaseId),
   );

@@ -2,22 +2,35 @@ import { printable } from "../kernel/ids";
 import { isRefusal, type Refusal } from "../kernel/refusal";
 import { ERRORS, type ErrorCode } from "./registry";
 
+/** Data for programs. What code of ours reads from it has a type here, which holds whoever makes such an error. */
+export interface ErrorData {
+  readonly paths?: readonly (string | { readonly path: string })[];
+  readonly holders?: readonly {
+    readonly key?: unknown;
+    readonly agent_id?: unknown;
+    readonly [name: string]: unknown;
+  }[];
+  readonly leases?: readonly Readonly<Record<string, unknown>>[];
+  readonly outcome?: "unknown";
+  readonly [name: string]: unknown;
+}
+
 interface Saying {
   readonly message?: string;
   readonly hint?: string;
-  readonly data?: Record<string, unknown>;
+  readonly data?: ErrorData;
 }
 
 /** The one error class: a code from the registry, words for a person, a next step, and data for a program. */
 export class CotenantError extends Error {
   readonly code: ErrorCode;
   readonly hint: string;
-  readonly data: Readonly<Record<string, unknown>>;
+  readonly data: ErrorData;
 
   constructor(
     code: ErrorCode,
     message: string,
-    extra: { hint?: string; data?: Record<string, unknown>; cause?: unknown } = {},
+    extra: { hint?: string; data?: ErrorData; cause?: unknown } = {},
   ) {
     super(message, extra.cause === undefined ? undefined : { cause: extra.cause });
     this.name = "CotenantError";
@@ -31,6 +44,13 @@ export class CotenantError extends Error {
     return new CotenantError(this.code, message, { hint, data: { ...this.data, ...data }, cause: this });
   }
 
+  /** Of the files that it is about, as many as it names. */
+  get paths(): readonly string[] {
+    const { paths } = this.data;
+    // A daemon of another version may have said it.
+    return Array.isArray(paths) ? paths.map((one) => String(one?.path ?? one)) : [];
+  }
+
   get exit(): number {
     return ERRORS[this.code].exit;
   }
@@ -41,7 +61,7 @@ export class CotenantError extends Error {
 }
 
 /** What comes up again and again, in fewer words: what is wrong, what to do next, and what programs are told. */
-type Constructor = (message: string, hint: string, data?: Record<string, unknown>) => CotenantError;
+type Constructor = (message: string, hint: string, data?: ErrorData) => CotenantError;
 
 function saying(code: ErrorCode): Constructor {
   return (message, hint, data = {}) => new CotenantError(code, message, { hint, data });

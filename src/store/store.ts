@@ -279,7 +279,7 @@ export class Store {
   /** No bare `EIO` reaches a caller. */
   #explained(error: unknown, submission: Submission | null = null): unknown {
     if (error instanceof CotenantError) {
-      const isUnknown = error.data["outcome"] === "unknown" && submission !== null;
+      const isUnknown = error.data.outcome === "unknown" && submission !== null;
       return isUnknown ? outcomeUnknown(error, submission) : error;
     }
     const { code, path } = (error ?? {}) as { code?: unknown; path?: unknown };

@@ -141,11 +141,7 @@ export function unfit(
 
 export function asUnfit(error: unknown, entry: WorktreeEntry, ref: string): unknown {
   if (!(error instanceof CotenantError) || error.code !== "E_LOCK_CONFLICT") return error;
-  const holder = String(
-    error.data["holder"] ??
-      (error.data["holders"] as { agent_id?: string }[] | undefined)?.[0]?.agent_id ??
-      "somebody",
-  );
+  const holder = String(error.data["holder"] ?? error.data.holders?.[0]?.agent_id ?? "somebody");
   return unfit(
     entry,
     ref,

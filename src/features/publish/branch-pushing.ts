@@ -174,7 +174,7 @@ export async function pause({ surroundings }: Workspace, tries: number): Promise
 /** The remote has other changes in the same places. */
 function unmerged(error: CotenantError, { remote, ref }: WantedPush): PushResult {
   const base = `${remote}/${branchName(ref)}`;
-  const [path] = Array.isArray(error.data["paths"]) ? (error.data["paths"] as string[]) : [];
+  const [path] = error.paths;
   const hint =
     error.code === "E_PUBLISH_CONFLICT" && path !== undefined
       ? `make the change anew on top of theirs, and publish it with --base ${typed(base)} --push; theirs: git show ${typed(`${base}:${path}`)}`
@@ -184,7 +184,6 @@ function unmerged(error: CotenantError, { remote, ref }: WantedPush): PushResult
 
 /** Whether a refusal speaks of a lease that a publish takes for itself. */
 export function isAbout({ data }: CotenantError, { keys }: Borrowed): boolean {
-  const holders = Array.isArray(data["holders"]) ? (data["holders"] as { key?: unknown }[]) : [];
-  const named = [data["key"], ...holders.map(({ key }) => key)];
+  const named = [data["key"], ...(data.holders ?? []).map(({ key }) => key)];
   return named.some((key) => typeof key === "string" && (keys as readonly string[]).includes(key));
 }

@@ -220,7 +220,7 @@ export class Planner {
       return await ontoTip(this.mergePlace(objects), merge);
     } catch (error) {
       const isConflict = error instanceof CotenantError && error.code === "E_PUBLISH_CONFLICT";
-      const [path] = isConflict ? ((error.data["paths"] as string[] | undefined) ?? []) : [];
+      const [path] = isConflict ? error.paths : [];
       if (!isConflict || path === undefined || !source?.taken.has(path) || tip.commit === null) throw error;
       const commit = tip.commit.slice(0, 12);
       const isThere = (await lookUp(objects, tip.tree, [path])).has(path);
