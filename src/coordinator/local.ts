@@ -59,15 +59,13 @@ export interface Asker {
 
 /** The engine that needs nothing but files under the Git directory. */
 export class LocalCoordinator implements Coordinator {
-  readonly store: Store;
-  readonly policy: Policy;
-  readonly #asker: Asker | null;
   readonly #host: string;
 
-  constructor(store: Store, policy: Policy, asker: Asker | null = null) {
-    this.store = store;
-    this.policy = policy;
-    this.#asker = asker;
+  constructor(
+    readonly store: Store,
+    readonly policy: Policy,
+    private readonly asker: Asker | null = null,
+  ) {
     this.#host = store.platform.processes.host();
   }
 
@@ -373,12 +371,12 @@ export class LocalCoordinator implements Coordinator {
 
   #logActor({ actor, relay }: Pick<Asked, "actor" | "relay">): LogActor {
     const { agentId, sessionId, worktreeId } = actor;
-    const pid = relay?.pid ?? this.#asker?.pid ?? this.store.platform.processes.self().pid;
+    const pid = relay?.pid ?? this.asker?.pid ?? this.store.platform.processes.self().pid;
     return { agentId, sessionId, worktreeId, host: this.#host, pid };
   }
 
   #awaited(): Pick<Submission, "isAwaited"> {
-    const asker = this.#asker;
+    const asker = this.asker;
     return asker === null ? {} : { isAwaited: () => asker.isWaiting() };
   }
 }

@@ -62,36 +62,27 @@ export interface Proof {
  * and keeps the session's leases renewed while it is active.
  */
 export class Session {
-  readonly actor: Actor;
-  readonly coordinator: Coordinator;
-  readonly #platform: Platform;
   readonly #keyring: Keyring;
   readonly #mayTake: (key: LeaseKey) => void;
-  readonly #secrets: SessionSecrets;
   /** The secret made by the last acquire, for callers that were asked to show it. */
   lastSecret: string | null = null;
   #nextUpkeepMs = 0;
 
   constructor(
-    platform: Platform,
-    coordinator: Coordinator,
-    actor: Actor,
-    secrets: SessionSecrets,
-    /** Throws where a key is not to be taken from here, whoever holds it. */
+    private readonly platform: Platform,
+    readonly coordinator: Coordinator,
+    readonly actor: Actor,
+    private readonly secrets: SessionSecrets /** Throws where a key is not to be taken from here, whoever holds it. */,
     mayTake: (key: LeaseKey) => void = () => {},
   ) {
-    this.#platform = platform;
     this.#mayTake = mayTake;
-    this.coordinator = coordinator;
-    this.actor = actor;
-    this.#secrets = secrets;
     this.#keyring = new Keyring(platform, coordinator, actor, secrets);
   }
 
   /** The same agent's session as it is in another worktree: one file has the secrets of both. */
   elsewhere({ worktreeId, branch }: Pick<Actor, "worktreeId" | "branch">): Session {
     const actor = { ...this.actor, worktreeId, branch };
-    return new Session(this.#platform, this.coordinator, actor, this.#secrets);
+    return new Session(this.platform, this.coordinator, actor, this.secrets);
   }
 
   /** What another process of this session holds is granted as well, and with a new secret if this one has none. */
@@ -167,7 +158,7 @@ export class Session {
       this.lastSecret = await this.#keyring.remember(made, proposed, grant.leases);
       this.#nextUpkeepMs = Math.min(
         this.#nextUpkeepMs,
-        this.#platform.clock.monotonicMs() + (options.atMostSecs ?? options.ttlSecs) * 500,
+        this.platform.clock.monotonicMs() + (options.atMostSecs ?? options.ttlSecs) * 500,
       );
       const ids = new Set(proposed.map(({ leaseId }) => leaseId));
       const fresh = grant.leases.filter(({ leaseId }) => ids.has(leaseId));
@@ -274,7 +265,7 @@ export class Session {
    */
   refuseWrong(secret: string | null, leases: readonly Lease[]): void {
     if (secret === null) return;
-    const hash = this.#platform.digest.sha256(secret);
+    const hash = this.platform.digest.sha256(secret);
     if (leases.some(({ secretHash }) => secretHash === hash)) return;
     const keys = leases.slice(0, 5).map(({ key }) => printable(key));
     throw new CotenantError(
@@ -333,7 +324,7 @@ export class Session {
 
   /** A sign of life for people and other programs to read, and when they can expect the next. No lease depends on it. */
   async writeHeartbeat(layout: Layout, modes: Modes, intervalSecs = 30): Promise<void> {
-    const { files, clock, digest } = this.#platform;
+    const { files, clock, digest } = this.platform;
     const { agentId, sessionId, worktreeId, branch, holder } = this.actor;
     const path = `${layout.heartbeat}/${escapeName(agentId, (t) => digest.sha256(t))}.json`;
     const record = {
@@ -358,7 +349,7 @@ export class Session {
   async #areLeftBehind(leases: readonly Lease[], holder: Holder): Promise<boolean> {
     for (const lease of leases)
       if (lease.bind === "ttl" && sameParty(lease, this.actor) && !sameProcess(lease.holder, holder))
-        if ((await this.#platform.processes.liveness(lease.holder)) === "dead") return true;
+        if ((await this.platform.processes.liveness(lease.holder)) === "dead") return true;
     return false;
   }
 
@@ -422,7 +413,7 @@ export class Session {
 
   /** Renews what is below half. Costs nothing until something can be due. */
   async #upkeep(): Promise<void> {
-    const { clock } = this.#platform;
+    const { clock } = this.platform;
     if (clock.monotonicMs() < this.#nextUpkeepMs) return;
     const valid = (await this.mine()).filter(({ standing }) => standing === "valid");
     const due = valid.filter(({ upkeepDueInMs }) => upkeepDueInMs <= 0);
@@ -448,7 +439,7 @@ export class Session {
   }
 
   #ulid(): Ulid {
-    return newUlid(this.#platform);
+    return newUlid(this.platform);
   }
 }
 

@@ -74,13 +74,9 @@ const INDEX_LAG_BYTES = 16 << 10;
 
 /** One worktree of one repository with its configuration: what a command or a program works in. */
 export class Workspace {
-  readonly surroundings: Surroundings;
-  readonly repository: Repository;
-  readonly config: Config;
   readonly coordinator: LocalCoordinator;
   /** What people should know about how this place was found. */
   readonly warnings: string[] = [];
-  readonly #flags: WorkspaceFlags;
   /** Whether somebody has asked for a session to write with. */
   isWriting = false;
   #worktree: { readonly reading: WorktreeReading; readonly isStored: boolean } | null = null;
@@ -88,15 +84,11 @@ export class Workspace {
   #watcher: Promise<FolderWatcher | null> | null = null;
 
   private constructor(
-    surroundings: Surroundings,
-    repository: Repository,
-    config: Config,
-    flags: WorkspaceFlags,
+    readonly surroundings: Surroundings,
+    readonly repository: Repository,
+    readonly config: Config,
+    private readonly flags: WorkspaceFlags,
   ) {
-    this.surroundings = surroundings;
-    this.repository = repository;
-    this.config = config;
-    this.#flags = flags;
     const options: StoreOptions = {
       ...DEFAULT_STORE_OPTIONS,
       controlDirectory: repository.controlDir,
@@ -135,7 +127,7 @@ export class Workspace {
   }
 
   get isLongLived(): boolean {
-    return this.#flags.isLongLived === true;
+    return this.flags.isLongLived === true;
   }
 
   get store(): Store {
@@ -163,7 +155,7 @@ export class Workspace {
   }
 
   #question(): AgentQuestion {
-    const { agentId, session } = this.#flags;
+    const { agentId, session } = this.flags;
     const { controlDir } = this.repository;
     return { ...this.surroundings, controlDir, flags: { agentId, session } };
   }
@@ -250,14 +242,14 @@ export class Workspace {
 
   /** What changes of leases go through. */
   engine(): Promise<Coordinator> {
-    const { engine } = this.#flags;
+    const { engine } = this.flags;
     this.#engine ??= Promise.resolve(engine?.(this) ?? null).then((inFront) => inFront ?? this.coordinator);
     return this.#engine;
   }
 
   /** For whoever keeps a cache of many files. */
   folderWatcher(): Promise<FolderWatcher | null> {
-    this.#watcher ??= this.#flags.watcher?.(this) ?? Promise.resolve(null);
+    this.#watcher ??= this.flags.watcher?.(this) ?? Promise.resolve(null);
     return this.#watcher;
   }
 
@@ -295,7 +287,7 @@ export class Workspace {
     const name = await platform.files.networkFileSystem(commonDir);
     if (name === null) return;
     const allowed =
-      this.#flags.allowNetworkFs === true ||
+      this.flags.allowNetworkFs === true ||
       /^(1|true|yes|on)$/i.test(env["COTENANT_ALLOW_NETWORK_FS"] ?? "") ||
       (await platform.files.stat(layoutOf(controlDir).allowNetwork)) !== null;
     if (allowed) return;

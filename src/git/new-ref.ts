@@ -17,20 +17,16 @@ export interface NewRefPlace extends RefPlace {
  * of one name apart, and there is only this one.
  */
 export class NewRef {
-  readonly #platform: Platform;
-  readonly #place: NewRefPlace;
-  readonly ref: string;
-
-  constructor(platform: Platform, place: NewRefPlace, ref: string) {
-    this.#platform = platform;
-    this.#place = place;
-    this.ref = ref;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly place: NewRefPlace,
+    readonly ref: string,
+  ) {}
 
   /** Its file, synced, still aside. Its object need not be there yet. */
   async stage(oid: ObjectId): Promise<void> {
-    const { files } = this.#platform;
-    const { aside } = this.#place;
+    const { files } = this.platform;
+    const { aside } = this.place;
     await during("writing a ref", aside, async () => {
       await writeNew(files, aside, `${oid}\n`, (await this.#modes()).file, (fd) => files.syncAll([fd], []));
     });
@@ -38,21 +34,21 @@ export class NewRef {
 
   /** Once its object is on the disk. False where Git has to do it: the name is taken, or something odd is in the way. */
   async appear(git: Git): Promise<boolean> {
-    const { files } = this.#platform;
-    const isTaken = (await readRef(this.#platform, git, this.#place, this.ref)) !== null;
+    const { files } = this.platform;
+    const isTaken = (await readRef(this.platform, git, this.place, this.ref)) !== null;
     if (isTaken || !(await this.#rename())) {
-      await files.unlink(this.#place.aside);
+      await files.unlink(this.place.aside);
       return false;
     }
-    await during("writing a ref", this.#place.commonDir, () =>
-      syncRefs(this.#platform, this.#place, [this.ref]),
+    await during("writing a ref", this.place.commonDir, () =>
+      syncRefs(this.platform, this.place, [this.ref]),
     );
     return true;
   }
 
   async #rename(): Promise<boolean> {
-    const { files } = this.#platform;
-    const { commonDir, aside } = this.#place;
+    const { files } = this.platform;
+    const { commonDir, aside } = this.place;
     const { directory } = await this.#modes();
     // `git pack-refs` takes away directories that it has emptied.
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
@@ -70,7 +66,7 @@ export class NewRef {
 
   /** As open as the refs that are there already. */
   async #modes(): Promise<{ readonly file: number; readonly directory: number }> {
-    const mode = (await this.#platform.files.stat(`${this.#place.commonDir}/refs`))?.mode ?? 0o700;
+    const mode = (await this.platform.files.stat(`${this.place.commonDir}/refs`))?.mode ?? 0o700;
     return { file: (mode & 0o666) | 0o600, directory: mode };
   }
 }

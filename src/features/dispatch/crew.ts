@@ -63,11 +63,7 @@ async function baseOf(workspace: Workspace, target: string): Promise<string> {
 /** The workers of one run, and what they share. */
 export class Crew {
   readonly parts: DispatchParts;
-  readonly options: DispatchOptions;
   readonly runId: Ulid;
-  /** Where work is to land, and from where it begins. */
-  readonly target: string;
-  readonly forge: Forge | null;
   readonly lander: Lander | null;
   readonly #view: RunView;
   readonly #startedMs: number;
@@ -86,12 +82,14 @@ export class Crew {
   #endedBy: DispatchReport["endedBy"] = null;
   #turn: Promise<unknown> = Promise.resolve();
 
-  private constructor(parts: DispatchParts, options: DispatchOptions, target: string, forge: Forge | null) {
+  private constructor(
+    parts: DispatchParts,
+    readonly options: DispatchOptions /** Where work is to land, and from where it begins. */,
+    readonly target: string,
+    readonly forge: Forge | null,
+  ) {
     const { workspace, session } = parts;
     this.parts = { ...parts, commands: commandsOf(parts.commands, options.signal) };
-    this.options = options;
-    this.target = target;
-    this.forge = forge;
     this.runId = newUlid(workspace.surroundings.platform);
     this.#startedMs = this.#clock.monotonicMs();
     const { agentId: by } = session.actor;

@@ -55,11 +55,7 @@ export interface Claim {
 
 /** One clone's dealings with the claims that all machines share. */
 export class Ledger {
-  readonly parts: LedgerParts;
-
-  constructor(parts: LedgerParts) {
-    this.parts = parts;
-  }
+  constructor(readonly parts: LedgerParts) {}
 
   get nowMs(): number {
     return this.parts.platform.clock.wallMs();

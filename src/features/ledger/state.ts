@@ -72,17 +72,13 @@ export interface StateReading {
 }
 
 export class StateFile {
-  readonly #copy: LedgerCopy;
-
-  constructor(copy: LedgerCopy) {
-    this.#copy = copy;
-  }
+  constructor(private readonly copy: LedgerCopy) {}
 
   /** Reads only: a broken one is as good as none, one of a newer program is refused. */
   async read(): Promise<StateReading> {
-    const { state: path } = this.#copy.place;
+    const { state: path } = this.copy.place;
     const bytes = await during("reading the ledger's state", path, () =>
-      this.#copy.platform.files.readFile(path),
+      this.copy.platform.files.readFile(path),
     );
     if (bytes === null) return { state: FRESH, warning: null };
     if (bytes.length > MOST_BYTES) return broken(path);
@@ -91,8 +87,8 @@ export class StateFile {
 
   /** Under the machine's lock. What is thrown away, or brought up to date, is kept beside it. */
   async update(change: (state: LedgerState) => LedgerState): Promise<StateReading> {
-    const { platform, place } = this.#copy;
-    return this.#copy.underLock(async () => {
+    const { platform, place } = this.copy;
+    return this.copy.underLock(async () => {
       const reading = await this.read();
       const next = change(reading.state);
       if (reading.warning !== null) await this.#keepOld();
@@ -103,7 +99,7 @@ export class StateFile {
   }
 
   async #keepOld(): Promise<void> {
-    const { platform, place } = this.#copy;
+    const { platform, place } = this.copy;
     const bytes = await platform.files.readFile(place.state);
     const time = new Date(platform.clock.wallMs()).toISOString().replace(/[:.]/g, "-");
     if (bytes !== null) await replaceFile(platform, `${place.state}.old-${time}`, bytes, 0o600);

@@ -34,13 +34,12 @@ const GIT_MS = 120_000;
  * index is touched, and it is gone after `close`.
  */
 export class AgentIndex {
-  readonly #place: IndexPlace;
-  readonly #path: string;
   readonly #env: Record<string, string>;
 
-  private constructor(place: IndexPlace, path: string) {
-    this.#place = place;
-    this.#path = path;
+  private constructor(
+    private readonly place: IndexPlace,
+    private readonly path: string,
+  ) {
     this.#env = {
       GIT_INDEX_FILE: path,
       GIT_LITERAL_PATHSPECS: "1",
@@ -135,10 +134,10 @@ export class AgentIndex {
   }
 
   async close(): Promise<void> {
-    const { files } = this.#place.platform;
-    await removeAll(files, `${this.#path}.objects`);
-    await files.unlink(this.#path);
-    await files.unlink(`${this.#path}.lock`);
+    const { files } = this.place.platform;
+    await removeAll(files, `${this.path}.objects`);
+    await files.unlink(this.path);
+    await files.unlink(`${this.path}.lock`);
   }
 
   async #run(args: readonly string[], input: Uint8Array | string = ""): Promise<GitResult> {
@@ -152,8 +151,8 @@ export class AgentIndex {
   }
 
   async #try(args: readonly string[], input: Uint8Array | string): Promise<GitResult> {
-    return this.#place.git.run([...PLAIN.flatMap((setting) => ["-c", setting]), ...args], {
-      cwd: this.#place.worktreeRoot,
+    return this.place.git.run([...PLAIN.flatMap((setting) => ["-c", setting]), ...args], {
+      cwd: this.place.worktreeRoot,
       env: this.#env,
       input,
       timeoutMs: GIT_MS,

@@ -68,32 +68,24 @@ export async function preview(
 }
 
 class Previewing {
-  readonly #workspace: Workspace;
-  readonly #publisher: Publisher;
-  readonly #request: PublishRequest;
-  readonly #objects: ObjectDatabase;
   readonly #env: Readonly<Record<string, string>>;
   readonly #checks = new Map<PreviewCheck["name"], CotenantError | null>();
 
   constructor(
-    workspace: Workspace,
-    publisher: Publisher,
-    request: PublishRequest,
-    objects: ObjectDatabase,
+    private readonly workspace: Workspace,
+    private readonly publisher: Publisher,
+    private readonly request: PublishRequest,
+    private readonly objects: ObjectDatabase,
     env: Readonly<Record<string, string>>,
   ) {
-    this.#workspace = workspace;
-    this.#publisher = publisher;
-    this.#request = request;
-    this.#objects = objects;
     this.#env = env;
   }
 
   async run(): Promise<Preview> {
-    const publisher = this.#publisher;
+    const publisher = this.publisher;
     const { planner } = publisher;
-    const request = this.#request;
-    const objects = this.#objects;
+    const request = this.request;
+    const objects = this.objects;
     const ref = branchRef(request.branch);
     await this.#check("branch", async () => planner.refuseBranch(ref));
     await this.#check("message", async () => cleanMessage(request.message));
@@ -104,7 +96,7 @@ class Previewing {
     await this.#check("paths", async () =>
       refusePaths(await planner.pathObjections(objects, base, draft, before)),
     );
-    const allowed = allowedBy(this.#workspace.config);
+    const allowed = allowedBy(this.workspace.config);
     await this.#check("secrets", async () =>
       refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed),
     );
@@ -120,7 +112,7 @@ class Previewing {
     // Never signed: nobody should be asked for a key to look at something.
     const authorship = { ...(await publisher.pen.authorship({ ...request, sign: false })), sign: false };
     const plan = { ref, base, draft, before, message, authorship, coverage, source };
-    const tip = await tipOf(this.#workspace, ref);
+    const tip = await tipOf(this.workspace, ref);
     const candidate = await this.#check("merge", () => planner.candidate(plan, objects, tip));
     const parent = tip ?? base.commit;
     if (candidate === null)
@@ -156,11 +148,11 @@ class Previewing {
   }
 
   async #diff(parent: ObjectId | null, commit: ObjectId): Promise<{ diff: string; isCut: boolean }> {
-    const { git } = this.#workspace.surroundings;
+    const { git } = this.workspace.surroundings;
     const args = ["diff-tree", "-p", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
     const { stdout } = await git.run(
       [...args, ...(parent === null ? ["--root", "--no-commit-id", commit] : [parent, commit])],
-      { cwd: this.#workspace.repository.worktreeRoot, env: this.#env, timeoutMs: 60_000 },
+      { cwd: this.workspace.repository.worktreeRoot, env: this.#env, timeoutMs: 60_000 },
     );
     const text = new TextDecoder().decode(stdout.subarray(0, LONGEST_DIFF));
     return { diff: text, isCut: stdout.length > LONGEST_DIFF };
