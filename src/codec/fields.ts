@@ -34,6 +34,10 @@ export const isTrue = v.pipe(
   v.optional(v.unknown(), false),
   v.transform((value) => value === true),
 );
+/** A process as it was written down, names and all: it is only ever asked about. */
+export const anyObject = <T extends object>() =>
+  v.custom<T>((value) => typeof value === "object" && value !== null);
+
 /** Those of the items that are as the schema wants them. */
 export function those<S extends v.GenericSchema>(schema: S) {
   return v.pipe(

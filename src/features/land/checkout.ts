@@ -1,3 +1,7 @@
+import * as v from "valibot";
+import type { Decoded } from "../../codec/codec";
+import { anyObject } from "../../codec/fields";
+import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
@@ -21,38 +25,24 @@ import { asUnfit, refuseUnfit, unfit } from "./checkout-fitness";
 import { isChanged } from "./obstacles";
 import { putBack } from "./putting-back";
 
+const MOVE = codecOf(
+  {
+    root: v.string(),
+    gitDir: v.string(),
+    ref: v.string(),
+    old: v.string(),
+    new: v.string(),
+    lander: anyObject<ProcessIdentity>(),
+  },
+  { opaque: new Set(["lander"]) },
+);
 /** A target that is checked out: its index and files move with it. */
-export interface CheckoutMove {
-  readonly worktreeId: WorktreeId;
-  readonly root: string;
-  readonly gitDir: string;
-  readonly ref: string;
-  readonly old: ObjectId;
-  readonly new: ObjectId;
-  readonly lander: ProcessIdentity;
-}
+export type CheckoutMove = Decoded<typeof MOVE> & { readonly worktreeId: WorktreeId };
 
 const CHECKOUT = "land-checkout";
 
 function checkoutName(worktreeId: WorktreeId): FactName {
   return factName(CHECKOUT, worktreeId);
-}
-
-function toFact(move: CheckoutMove): Fact {
-  const { root, gitDir, ref, old, new: next, lander } = move;
-  return { root, git_dir: gitDir, ref, old, new: next, lander: { ...lander } };
-}
-
-function fromFact(name: FactName, fact: Fact): CheckoutMove | null {
-  const { root, git_dir: gitDir, ref, old, new: next, lander } = fact;
-  const texts = [root, gitDir, ref, old, next];
-  if (texts.some((text) => typeof text !== "string") || typeof lander !== "object" || lander === null)
-    return null;
-  return {
-    worktreeId: factId(name) as WorktreeId,
-    ...{ root: root as string, gitDir: gitDir as string, ref: ref as string },
-    ...{ old: old as ObjectId, new: next as ObjectId, lander: lander as ProcessIdentity },
-  };
 }
 
 /** Beside Git's own: what the index is to be once the branch has moved. */
@@ -113,7 +103,7 @@ async function underLock<T extends { readonly kind: string }>(
   if (work === null) throw anotherGit(move);
   let isMoved = false;
   try {
-    await note(yard, move, toFact(move));
+    await note(yard, move, MOVE.encode(move));
     await lockIndex(yard, move);
     await moveFiles(yard, entry, move, work);
     const outcome = await act();
@@ -246,7 +236,10 @@ async function note(
 /** Checkouts that move along now, or did when their lander died. */
 export async function openMoves(coordinator: Pick<Coordinator, "facts">): Promise<CheckoutMove[]> {
   const facts = await coordinator.facts({ kinds: [CHECKOUT] });
-  return [...facts].flatMap(([name, { value }]) => fromFact(name, value) ?? []);
+  return [...facts].flatMap(([name, { value }]) => {
+    const move = MOVE.decode(value);
+    return move === null ? [] : [{ worktreeId: factId(name) as WorktreeId, ...move }];
+  });
 }
 
 /**

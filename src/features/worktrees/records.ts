@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { Decoded } from "../../codec/codec";
-import { orNull, textOrEmpty, textOrNull } from "../../codec/fields";
+import { anyObject, orNull, textOrEmpty, textOrNull } from "../../codec/fields";
 import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
 import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
@@ -36,7 +36,7 @@ const MAKING = codecOf(
     /** The branch that is made with it, and the commit that it starts at; null where none is made. */
     branch: textOrNull,
     commit: v.string(),
-    maker: v.custom<ProcessIdentity>((value) => typeof value === "object" && value !== null),
+    maker: anyObject<ProcessIdentity>(),
     ...OWNED,
   },
   { opaque: new Set(["maker"]) },
