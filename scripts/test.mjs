@@ -123,6 +123,7 @@ async function main() {
       await step("types", () =>
         runNode("node_modules/typescript/bin/tsc", ["--noEmit", "-p", "tsconfig.json"]),
       );
+      await step("unused", () => runNode("node_modules/knip/bin/knip.js", ["--no-progress"]));
       await step("docs", () => runNode("scripts/docs.mjs", ["--check"]));
     }
     await step("tests", async () => {

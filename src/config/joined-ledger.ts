@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import type { Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
 import type { ConfigEntry, ConfigLayer } from "./layers";
@@ -26,12 +26,9 @@ export async function readJoinedLedger(
   controlDirectory: string,
 ): Promise<JoinedLedger | null> {
   const path = joinedLedgerFile(controlDirectory);
-  let bytes: Uint8Array | null;
-  try {
-    bytes = await platform.files.readFile(path);
-  } catch (error) {
-    throw fileFailure(error, "reading which ledger this clone has joined", path);
-  }
+  const bytes = await during("reading which ledger this clone has joined", path, () =>
+    platform.files.readFile(path),
+  );
   if (bytes === null) return null;
   try {
     const wire = JSON.parse(new TextDecoder().decode(bytes)) as Record<string, unknown>;
@@ -52,11 +49,9 @@ export async function writeJoinedLedger(
 ): Promise<void> {
   const path = joinedLedgerFile(controlDirectory);
   const wire = { schema_version: SCHEMA_VERSION, branch, remote, claims_prefix: claimsPrefix };
-  try {
-    await replaceFile(platform, path, `${JSON.stringify(wire, null, 2)}\n`, 0o600);
-  } catch (error) {
-    throw fileFailure(error, "writing which ledger this clone has joined", path);
-  }
+  await during("writing which ledger this clone has joined", path, () =>
+    replaceFile(platform, path, `${JSON.stringify(wire, null, 2)}\n`, 0o600),
+  );
 }
 
 /** As the weakest of all sources: whatever names a ledger comes before it. */

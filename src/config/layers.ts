@@ -39,7 +39,7 @@ export interface ConfigLayer {
   readonly unknown?: readonly UnknownVariable[];
 }
 
-export interface UnknownVariable {
+interface UnknownVariable {
   readonly variable: string;
   readonly nearest: string | null;
 }

@@ -53,7 +53,7 @@ export interface ConfigOrigin {
 }
 
 /** What the repository's file sets and nobody of this clone has allowed. It does not count. */
-export interface Untrusted {
+interface Untrusted {
   readonly key: ConfigKey;
   readonly value: ConfigValue;
   /** To be read between the file and the key. A name binds before it is used: see `Config.namedOnly`. */

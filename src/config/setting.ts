@@ -13,7 +13,7 @@
  * - `adding`: a list that every source adds entries to, each of which only forbids: nothing in it can loosen anything
  * - `free`: it is about comfort or speed, not about rules
  */
-export type Tighten =
+type Tighten =
   | "lower"
   | "higher"
   | "later"
@@ -40,20 +40,20 @@ export interface IntSetting extends Common {
   readonly default: number | null;
 }
 
-export interface BoolSetting extends Common {
+interface BoolSetting extends Common {
   readonly type: "bool";
   readonly default: boolean;
   /** The seed documents have a switch for it; here there is no other way. */
   readonly only?: true;
 }
 
-export interface EnumSetting extends Common {
+interface EnumSetting extends Common {
   readonly type: "enum";
   readonly values: readonly string[];
   readonly default: string;
 }
 
-export interface StringSetting extends Common {
+interface StringSetting extends Common {
   readonly type: "string";
   readonly pattern: RegExp;
   readonly default: string | null;

@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { during, limitError } from "../errors/cotenant-error";
 import type { Digest, Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
 import type { ConfigKey, ConfigValue } from "./schema";
@@ -47,12 +47,7 @@ export function trusts(trust: Trust, subject: string, digest: string): boolean {
 /** In doubt nothing is trusted: a file that cannot be understood gives nobody any right. */
 export async function readTrust(platform: Platform, controlDirectory: string): Promise<Trust> {
   const path = trustFile(controlDirectory);
-  let bytes: Uint8Array | null;
-  try {
-    bytes = await platform.files.readFile(path);
-  } catch (error) {
-    throw fileFailure(error, "reading what this clone trusts", path);
-  }
+  const bytes = await during("reading what this clone trusts", path, () => platform.files.readFile(path));
   if (bytes === null) return NO_TRUST;
   try {
     const document = JSON.parse(new TextDecoder().decode(bytes)) as Record<string, unknown>;
@@ -81,12 +76,9 @@ export async function writeTrust(
   entries: readonly Trusted[],
 ): Promise<void> {
   if (entries.length > MAX_ENTRIES)
-    throw new CotenantError(
-      "E_LIMIT",
+    throw limitError(
       `this clone trusts ${entries.length} things; the limit is ${MAX_ENTRIES}`,
-      {
-        hint: "run 'cotenant trust --revoke' and trust what is still wanted",
-      },
+      "run 'cotenant trust --revoke' and trust what is still wanted",
     );
   const document = {
     schema_version: SCHEMA_VERSION,
@@ -98,9 +90,7 @@ export async function writeTrust(
     })),
   };
   const path = trustFile(controlDirectory);
-  try {
-    await replaceFile(platform, path, `${JSON.stringify(document, null, 2)}\n`, 0o600);
-  } catch (error) {
-    throw fileFailure(error, "writing what this clone trusts", path);
-  }
+  await during("writing what this clone trusts", path, () =>
+    replaceFile(platform, path, `${JSON.stringify(document, null, 2)}\n`, 0o600),
+  );
 }

@@ -1,6 +1,6 @@
 import type { Actor } from "../kernel/commands";
 import { contendersIn, type Escalated, escalatedAmong } from "../kernel/escalation";
-import type { FactName } from "../kernel/facts";
+import { type FactName, factName } from "../kernel/facts";
 import type { LeaseId } from "../kernel/ids";
 import { extentsOf, type Ticket } from "../kernel/tickets";
 import { elapsedMs } from "../kernel/time";
@@ -13,7 +13,7 @@ const ESCALATION = "escalation";
 const MOST_NAMED = 20;
 
 function escalationName(leaseId: LeaseId): FactName {
-  return `${ESCALATION}:${leaseId.toLowerCase()}` as FactName;
+  return factName(ESCALATION, leaseId.toLowerCase());
 }
 
 /** Puts each of them on record, once, by whoever notices first: decided under the mutex. */

@@ -22,53 +22,49 @@ export interface Made {
 
 /** A session's secrets: made here, kept before they are needed, and found again by what they prove. */
 export class Keyring {
-  readonly #platform: Platform;
-  readonly #coordinator: Coordinator;
-  readonly #actor: Actor;
-  readonly #secrets: SessionSecrets;
   /** Granted to this very process, and not given back by it since. */
   readonly #granted = new Set<LeaseId>();
   #pruneAbove = PRUNE_ABOVE;
 
-  constructor(platform: Platform, coordinator: Coordinator, actor: Actor, secrets: SessionSecrets) {
-    this.#platform = platform;
-    this.#coordinator = coordinator;
-    this.#actor = actor;
-    this.#secrets = secrets;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly coordinator: Coordinator,
+    private readonly actor: Actor,
+    private readonly secrets: SessionSecrets,
+  ) {}
 
   make(): Made {
-    const secret = base64url(this.#platform.random.bytes(32));
+    const secret = base64url(this.platform.random.bytes(32));
     return {
       secret,
-      secretHash: this.#platform.digest.sha256(secret),
-      madeAtMs: this.#platform.clock.wallMs(),
+      secretHash: this.platform.digest.sha256(secret),
+      madeAtMs: this.platform.clock.wallMs(),
     };
   }
 
   possessions(): Promise<Possession[]> {
-    return this.#secrets.possessions();
+    return this.secrets.possessions();
   }
 
   async on(keys: readonly LeaseKey[]): Promise<Possession[]> {
-    const owned = await Promise.all(keys.map((key) => this.#secrets.on(key)));
+    const owned = await Promise.all(keys.map((key) => this.secrets.on(key)));
     return owned.flat();
   }
 
   /** PROTOCOL 14: before the operation is asked for. */
   keep(made: Made, leases: readonly Named[]): Promise<void> {
-    return this.#secrets.add(this.#entry(made, leases));
+    return this.secrets.add(this.#entry(made, leases));
   }
 
   /** Asked for, and refused for certain. */
   overlook(refused: readonly Named[]): void {
-    for (const lease of refused) this.#secrets.overlook(lease);
+    for (const lease of refused) this.secrets.overlook(lease);
   }
 
   forget(leases: readonly Pick<Lease, "leaseId" | "key">[]): void {
     for (const lease of leases) {
       this.#granted.delete(lease.leaseId);
-      this.#secrets.forget(lease);
+      this.secrets.forget(lease);
     }
   }
 
@@ -99,7 +95,7 @@ export class Keyring {
     // A record of it may be of a process that died before it asked: its secret is not the one the lease will take.
     const uncertain = refs.filter((ref) => ref.leaseId === null || !this.#granted.has(ref.leaseId));
     if (uncertain.length === 0) return [];
-    const found = (await this.#coordinator.find(uncertain)).map(({ lease }) => lease);
+    const found = (await this.coordinator.find(uncertain)).map(({ lease }) => lease);
     const handedOver = found.filter((lease) => this.#isHandedOver(lease));
     if (handedOver.length > 0) await this.keep(made, handedOver);
     return handedOver;
@@ -124,8 +120,8 @@ export class Keyring {
   async #record(made: Made, proposed: readonly Named[], leases: readonly Lease[]): Promise<string | null> {
     const ids = new Set(proposed.map(({ leaseId }) => leaseId));
     // Pruned meanwhile, or gone with an empty store that somebody took away just before the grant.
-    const isSlow = this.#platform.clock.wallMs() - made.madeAtMs > SLOW_MS;
-    if (isSlow || !(await this.#secrets.isThere())) await this.#secrets.ensure(this.#entry(made, proposed));
+    const isSlow = this.platform.clock.wallMs() - made.madeAtMs > SLOW_MS;
+    if (isSlow || !(await this.secrets.isThere())) await this.secrets.ensure(this.#entry(made, proposed));
     const others = leases.filter(({ leaseId }) => !ids.has(leaseId));
     if (others.length === 0) return made.secret;
     const owned = await this.possessions();
@@ -139,32 +135,32 @@ export class Keyring {
   /** Throws away secrets that prove nothing any more, when there are many. Fails nobody's operation. */
   async pruneIfLarge(): Promise<void> {
     try {
-      if ((await this.#secrets.count()) > this.#pruneAbove) await this.prune();
+      if ((await this.secrets.count()) > this.#pruneAbove) await this.prune();
     } catch {
       // There is another time.
     }
   }
 
   async prune(): Promise<void> {
-    await this.#secrets.prune(async (entries) => {
-      const recent = this.#platform.clock.wallMs() - RECENT_MS;
+    await this.secrets.prune(async (entries) => {
+      const recent = this.platform.clock.wallMs() - RECENT_MS;
       const old = entries.filter((entry) => entry.madeAtMs <= recent);
       const refs = old.flatMap(({ leases }) => leases.map(({ key, leaseId }) => ({ key, leaseId })));
-      const standing = (await this.#coordinator.find(refs)).map(({ lease }) => lease.leaseId);
+      const standing = (await this.coordinator.find(refs)).map(({ lease }) => lease.leaseId);
       // Taken from us: the secret is still needed to be told so.
-      const taken = (await this.#coordinator.endings(refs)).map(({ leaseId }) => leaseId);
+      const taken = (await this.coordinator.endings(refs)).map(({ leaseId }) => leaseId);
       const useful = new Set<LeaseId>([...standing, ...taken]);
       return entries.filter(
         (entry) => entry.madeAtMs > recent || entry.leases.some(({ leaseId }) => useful.has(leaseId)),
       );
     });
-    this.#pruneAbove = PRUNE_ABOVE + 2 * (await this.#secrets.count());
+    this.#pruneAbove = PRUNE_ABOVE + 2 * (await this.secrets.count());
   }
 
   async #candidates(ref: LeaseRef): Promise<Possession[]> {
     if (ref.leaseId !== null) return (await this.possessions()).filter((p) => p.leaseId === ref.leaseId);
-    const owned = ref.key === null ? [] : await this.#secrets.on(ref.key);
-    return owned.filter((p) => p.worktreeId === this.#actor.worktreeId);
+    const owned = ref.key === null ? [] : await this.secrets.on(ref.key);
+    return owned.filter((p) => p.worktreeId === this.actor.worktreeId);
   }
 
   /** Which of the leases on a key that this session ever asked for a caller means by the key. */
@@ -178,20 +174,20 @@ export class Keyring {
 
   /** The one that stands, else the last one that was taken from us. */
   async #latest(ref: LeaseRef, candidates: readonly Possession[]): Promise<LeaseRef> {
-    const found = await this.#coordinator.find([{ key: ref.key, leaseId: null }]);
+    const found = await this.coordinator.find([{ key: ref.key, leaseId: null }]);
     const standing = found.find(({ lease }) => candidates.some((p) => p.leaseId === lease.leaseId));
     if (standing !== undefined) return { key: ref.key, leaseId: standing.lease.leaseId };
     // Handed over to us, and not yet adopted: not on record, but ours by name.
     const ours = found.find(({ lease }) => this.#isHandedOver(lease));
     if (ours !== undefined) return { key: ref.key, leaseId: ours.lease.leaseId };
-    const endings = await this.#coordinator.endings(candidates.map(({ key, leaseId }) => ({ key, leaseId })));
+    const endings = await this.coordinator.endings(candidates.map(({ key, leaseId }) => ({ key, leaseId })));
     const ended = candidates.find((p) => endings.some(({ leaseId }) => leaseId === p.leaseId));
     // Given back, or never granted: whoever holds the key now is somebody else.
     return { key: ref.key, leaseId: ended?.leaseId ?? null };
   }
 
   #isHandedOver(lease: Lease): boolean {
-    const { agentId, worktreeId } = this.#actor;
+    const { agentId, worktreeId } = this.actor;
     return lease.secretHash === null && lease.agentId === agentId && lease.worktreeId === worktreeId;
   }
 
@@ -199,13 +195,13 @@ export class Keyring {
     return {
       secret,
       madeAtMs,
-      worktreeId: this.#actor.worktreeId,
+      worktreeId: this.actor.worktreeId,
       leases: leases.map(({ leaseId, key, reach }) => ({ leaseId, key, reach })),
     };
   }
 
   #proves(secret: string, lease: Lease): boolean {
-    return this.#platform.digest.sha256(secret) === lease.secretHash;
+    return this.platform.digest.sha256(secret) === lease.secretHash;
   }
 }
 

@@ -3,7 +3,7 @@ import type { Acquire, Command, LeaseRef } from "../kernel/commands";
 import { type Extent, ExtentIndex } from "../kernel/conflicts";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
-import { makeUlid, type Ulid, ulidTimeMs } from "../kernel/ids";
+import { type Ulid, ulidTimeMs } from "../kernel/ids";
 import { upkeepDueInMs } from "../kernel/keeping";
 import { kindOf, type LeaseKey } from "../kernel/keys";
 import type { Ended, Lease, Slot } from "../kernel/lease";
@@ -13,6 +13,7 @@ import type { Ticket } from "../kernel/tickets";
 import { type Now, remainingMs } from "../kernel/time";
 import { isStale } from "../kernel/validity";
 import { EMPTY_VIEW } from "../kernel/view";
+import { newUlid } from "../platform/new-ulid";
 import type { LogActor } from "../store/envelope";
 import { factNews, factPosition } from "../store/fact-news";
 import { EVERYTHING, livenessOf, type Needs, NOTHING, needsOf } from "../store/gather";
@@ -58,15 +59,13 @@ export interface Asker {
 
 /** The engine that needs nothing but files under the Git directory. */
 export class LocalCoordinator implements Coordinator {
-  readonly store: Store;
-  readonly policy: Policy;
-  readonly #asker: Asker | null;
   readonly #host: string;
 
-  constructor(store: Store, policy: Policy, asker: Asker | null = null) {
-    this.store = store;
-    this.policy = policy;
-    this.#asker = asker;
+  constructor(
+    readonly store: Store,
+    readonly policy: Policy,
+    private readonly asker: Asker | null = null,
+  ) {
     this.#host = store.platform.processes.host();
   }
 
@@ -186,7 +185,7 @@ export class LocalCoordinator implements Coordinator {
       prove: leases.length === 0 ? null : { kind: "prove", actor, leases, proofs, secretHash },
       about,
       requestId,
-      operationId: makeUlid(clock.wallMs(), random.bytes(10)),
+      operationId: newUlid({ clock, random }),
       facts,
       factKinds: factKinds ?? [],
       isOnlyLogged,
@@ -328,7 +327,7 @@ export class LocalCoordinator implements Coordinator {
       policy: this.policy,
       actor: this.#logActor(asked),
       requestId,
-      operationId: relay?.operationId ?? makeUlid(clock.wallMs(), random.bytes(10)),
+      operationId: relay?.operationId ?? newUlid({ clock, random }),
       ...(relay?.isSecond === undefined ? {} : { isSecond: relay.isSecond }),
       ...(relay?.beforeMs === undefined ? {} : { beforeMs: relay.beforeMs }),
       ...this.#awaited(),
@@ -372,12 +371,12 @@ export class LocalCoordinator implements Coordinator {
 
   #logActor({ actor, relay }: Pick<Asked, "actor" | "relay">): LogActor {
     const { agentId, sessionId, worktreeId } = actor;
-    const pid = relay?.pid ?? this.#asker?.pid ?? this.store.platform.processes.self().pid;
+    const pid = relay?.pid ?? this.asker?.pid ?? this.store.platform.processes.self().pid;
     return { agentId, sessionId, worktreeId, host: this.#host, pid };
   }
 
   #awaited(): Pick<Submission, "isAwaited"> {
-    const asker = this.#asker;
+    const asker = this.asker;
     return asker === null ? {} : { isAwaited: () => asker.isWaiting() };
   }
 }

@@ -1,4 +1,4 @@
-import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import { errorFrom, policyError } from "../errors/cotenant-error";
 import { agentType } from "../kernel/ids";
 import { PAUSE_FACT, type Pause, pauseData, pauseIn, pauseToFact } from "../kernel/pause";
 import { checkText, isGiven } from "../kernel/policy";
@@ -79,12 +79,9 @@ export async function resumeRepository(session: Session): Promise<Pause | null> 
 function requirePerson({ actor }: Session, verb: "pause" | "resume"): void {
   const type = agentType(actor.agentId);
   if (type === "human" || type === "admin") return;
-  throw new CotenantError(
-    "E_POLICY",
+  throw policyError(
     `only a person can ${verb} a repository, and ${actor.agentId} is not one`,
-    {
-      hint: `a person runs 'cotenant ${verb}${verb === "pause" ? " --reason <why>" : ""}' in a terminal, with a human: or admin: id`,
-      data: { agent_id: actor.agentId },
-    },
+    `a person runs 'cotenant ${verb}${verb === "pause" ? " --reason <why>" : ""}' in a terminal, with a human: or admin: id`,
+    { agent_id: actor.agentId },
   );
 }

@@ -1,7 +1,7 @@
-import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import { CotenantError, errorFrom, notFoundError, policyError } from "../errors/cotenant-error";
 import type { LeaseRef } from "../kernel/commands";
 import type { Fact, FactName, FactRecord } from "../kernel/facts";
-import { type AgentId, makeUlid, printable, type Ulid } from "../kernel/ids";
+import { type AgentId, printable, type Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import { mayEvict, type Policy } from "../kernel/policy";
 import {
@@ -21,6 +21,7 @@ import {
 } from "../kernel/proposals";
 import { instantOf, type Now } from "../kernel/time";
 import { endingCommand, notAllowedToEvict } from "../kernel/words";
+import { newUlid } from "../platform/new-ulid";
 import type { Change } from "./contract";
 import type { LocalCoordinator } from "./local";
 import type { Session } from "./session";
@@ -45,7 +46,7 @@ export async function forceEvict(
     return await session.evict(refs, options);
   } catch (error) {
     if (!(error instanceof CotenantError) || error.code !== "E_APPROVAL_NEEDED") throw error;
-    const subjects = ((error.data["leases"] ?? []) as Fact[]).map(subjectFromWire);
+    const subjects = (error.data.leases ?? []).map(subjectFromWire);
     const proposals = await propose(
       evicting,
       subjects.filter((subject) => subject !== null),
@@ -78,7 +79,7 @@ async function propose(
       proposals = subjects.map((subject) => {
         const before = known.find(({ subject: { leaseId } }) => leaseId === subject.leaseId);
         if (before !== undefined) return before;
-        const id = makeUlid(clock.wallMs(), random.bytes(10));
+        const id = newUlid({ clock, random });
         const proposedBy = session.actor.agentId;
         fresh.push({ id, subject, proposedBy, proposedAt: instantOf(now), reason, approvedBy: [] });
         return fresh.at(-1)!;
@@ -315,7 +316,7 @@ export async function namingProposal(
 ): Promise<unknown> {
   if (!(error instanceof CotenantError) || error.code !== "E_APPROVAL_NEEDED") return error;
   if (error.data["proposal_id"] !== undefined) return error;
-  const wanted = ((error.data["leases"] ?? []) as Fact[]).map(subjectFromWire);
+  const wanted = (error.data.leases ?? []).map(subjectFromWire);
   const known = (await openProposals(coordinator)).find(({ subject }) =>
     wanted.some((other) => other?.leaseId === subject.leaseId),
   );
@@ -323,18 +324,15 @@ export async function namingProposal(
   const who = isSamePerson(asker, known.proposedBy)
     ? `you have proposed to end it already; somebody else whom policy.evict allows runs: ${approveCommand(known)}`
     : `${known.proposedBy} has proposed to end it; if you agree: ${approveCommand(known)}`;
-  return new CotenantError(error.code, error.message, { hint: who, data: error.data, cause: error });
+  return error.with({ hint: who });
 }
 
 function nothingProposed(lease: Pick<Lease, "key" | "leaseId" | "agentId">): CotenantError {
   const way = endingCommand(lease);
-  return new CotenantError(
-    "E_NOT_FOUND",
+  return notFoundError(
     `nobody has proposed to end the lease of ${lease.agentId} on ${printable(lease.key)}`,
-    {
-      hint: way === null ? "'cotenant claim proposals' shows what is open" : `to propose it: ${way}`,
-      data: { lease_id: lease.leaseId, key: lease.key },
-    },
+    way === null ? "'cotenant claim proposals' shows what is open" : `to propose it: ${way}`,
+    { lease_id: lease.leaseId, key: lease.key },
   );
 }
 
@@ -346,12 +344,9 @@ export function noOpenProposal(id: string): CotenantError {
 }
 
 function needsAnother({ id, proposedBy }: Proposal, agentId: AgentId, policy: Policy): CotenantError {
-  return new CotenantError(
-    "E_POLICY",
+  return policyError(
     `${agentId} cannot agree to what ${proposedBy} proposes: it takes somebody else`,
-    {
-      hint: `another one of ${policy.evict.join(", ")} runs: ${approveCommand({ id })}`,
-      data: { proposal_id: id, proposed_by: proposedBy, agent_id: agentId, setting: "policy.approvers" },
-    },
+    `another one of ${policy.evict.join(", ")} runs: ${approveCommand({ id })}`,
+    { proposal_id: id, proposed_by: proposedBy, agent_id: agentId, setting: "policy.approvers" },
   );
 }

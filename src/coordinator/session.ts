@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Actor, LeaseRef } from "../kernel/commands";
-import { type AgentId, type LeaseId, makeUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
+import { type AgentId, type LeaseId, printable, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import {
   type Bind,
@@ -12,7 +12,9 @@ import {
   sameProcess,
 } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
+import { newUlid } from "../platform/new-ulid";
 import type { Platform } from "../platform/platform";
+import { writeNew } from "../platform/write-new";
 import { escapeName, type Layout, type Modes } from "../store/layout";
 import type { SessionSecrets } from "../store/secrets";
 import type { Written } from "../store/writing";
@@ -62,36 +64,27 @@ export interface Proof {
  * and keeps the session's leases renewed while it is active.
  */
 export class Session {
-  readonly actor: Actor;
-  readonly coordinator: Coordinator;
-  readonly #platform: Platform;
   readonly #keyring: Keyring;
   readonly #mayTake: (key: LeaseKey) => void;
-  readonly #secrets: SessionSecrets;
   /** The secret made by the last acquire, for callers that were asked to show it. */
   lastSecret: string | null = null;
   #nextUpkeepMs = 0;
 
   constructor(
-    platform: Platform,
-    coordinator: Coordinator,
-    actor: Actor,
-    secrets: SessionSecrets,
-    /** Throws where a key is not to be taken from here, whoever holds it. */
+    private readonly platform: Platform,
+    readonly coordinator: Coordinator,
+    readonly actor: Actor,
+    private readonly secrets: SessionSecrets /** Throws where a key is not to be taken from here, whoever holds it. */,
     mayTake: (key: LeaseKey) => void = () => {},
   ) {
-    this.#platform = platform;
     this.#mayTake = mayTake;
-    this.coordinator = coordinator;
-    this.actor = actor;
-    this.#secrets = secrets;
     this.#keyring = new Keyring(platform, coordinator, actor, secrets);
   }
 
   /** The same agent's session as it is in another worktree: one file has the secrets of both. */
   elsewhere({ worktreeId, branch }: Pick<Actor, "worktreeId" | "branch">): Session {
     const actor = { ...this.actor, worktreeId, branch };
-    return new Session(this.#platform, this.coordinator, actor, this.#secrets);
+    return new Session(this.platform, this.coordinator, actor, this.secrets);
   }
 
   /** What another process of this session holds is granted as well, and with a new secret if this one has none. */
@@ -169,7 +162,7 @@ export class Session {
       this.lastSecret = secret;
       this.#nextUpkeepMs = Math.min(
         this.#nextUpkeepMs,
-        this.#platform.clock.monotonicMs() + (options.atMostSecs ?? options.ttlSecs) * 500,
+        this.platform.clock.monotonicMs() + (options.atMostSecs ?? options.ttlSecs) * 500,
       );
       const ids = new Set(proposed.map(({ leaseId }) => leaseId));
       const fresh = grant.leases.filter(({ leaseId }) => ids.has(leaseId));
@@ -276,7 +269,7 @@ export class Session {
    */
   refuseWrong(secret: string | null, leases: readonly Lease[]): void {
     if (secret === null) return;
-    const hash = this.#platform.digest.sha256(secret);
+    const hash = this.platform.digest.sha256(secret);
     if (leases.some(({ secretHash }) => secretHash === hash)) return;
     const keys = leases.slice(0, 5).map(({ key }) => printable(key));
     throw new CotenantError(
@@ -335,7 +328,7 @@ export class Session {
 
   /** A sign of life for people and other programs to read, and when they can expect the next. No lease depends on it. */
   async writeHeartbeat(layout: Layout, modes: Modes, intervalSecs = 30): Promise<void> {
-    const { files, clock, digest } = this.#platform;
+    const { files, clock, digest } = this.platform;
     const { agentId, sessionId, worktreeId, branch, holder } = this.actor;
     const path = `${layout.heartbeat}/${escapeName(agentId, (t) => digest.sha256(t))}.json`;
     const record = {
@@ -350,12 +343,7 @@ export class Session {
     };
     await files.makeDirectory(layout.heartbeat, modes.directory);
     await files.unlink(`${path}.new`);
-    const fd = await files.open(`${path}.new`, "create", modes.file);
-    try {
-      await files.writeAt(fd, new TextEncoder().encode(`${JSON.stringify(record)}\n`), 0);
-    } finally {
-      await files.close(fd);
-    }
+    await writeNew(files, `${path}.new`, `${JSON.stringify(record)}\n`, modes.file);
     await files.rename(`${path}.new`, path);
   }
 
@@ -365,7 +353,7 @@ export class Session {
   async #areLeftBehind(leases: readonly Lease[], holder: Holder): Promise<boolean> {
     for (const lease of leases)
       if (lease.bind === "ttl" && sameParty(lease, this.actor) && !sameProcess(lease.holder, holder))
-        if ((await this.#platform.processes.liveness(lease.holder)) === "dead") return true;
+        if ((await this.platform.processes.liveness(lease.holder)) === "dead") return true;
     return false;
   }
 
@@ -429,7 +417,7 @@ export class Session {
 
   /** Renews what is below half. Costs nothing until something can be due. */
   async #upkeep(): Promise<void> {
-    const { clock } = this.#platform;
+    const { clock } = this.platform;
     if (clock.monotonicMs() < this.#nextUpkeepMs) return;
     const valid = (await this.mine()).filter(({ standing }) => standing === "valid");
     const due = valid.filter(({ upkeepDueInMs }) => upkeepDueInMs <= 0);
@@ -455,7 +443,7 @@ export class Session {
   }
 
   #ulid(): Ulid {
-    return makeUlid(this.#platform.clock.wallMs(), this.#platform.random.bytes(10));
+    return newUlid(this.platform);
   }
 }
 

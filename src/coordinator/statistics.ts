@@ -25,7 +25,7 @@ export interface Tally {
 
 export type Counted = keyof Tally;
 
-export function emptyTally(): Tally {
+function emptyTally(): Tally {
   return {
     acquired: 0,
     waited: 0,

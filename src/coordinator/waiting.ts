@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { CotenantError, during } from "../errors/cotenant-error";
 import type { Ticket } from "../kernel/tickets";
 import { type Instant, instantOf, later } from "../kernel/time";
 import { Predecessors } from "../store/predecessors";
@@ -85,26 +85,25 @@ function tellingOnce(wait: Wait): Wait {
 }
 
 class WaitingTime {
-  readonly #store: Store;
-  readonly #wait: Wait;
   readonly #startedMs: number;
 
-  constructor(store: Store, wait: Wait) {
-    this.#store = store;
-    this.#wait = wait;
+  constructor(
+    private readonly store: Store,
+    private readonly wait: Wait,
+  ) {
     this.#startedMs = store.platform.clock.monotonicMs();
   }
 
   waitedMs(): number {
-    return this.#store.platform.clock.monotonicMs() - this.#startedMs;
+    return this.store.platform.clock.monotonicMs() - this.#startedMs;
   }
 
   leftMs(): number {
-    return this.isInterrupted ? 0 : this.#wait.timeoutMs - this.waitedMs();
+    return this.isInterrupted ? 0 : this.wait.timeoutMs - this.waitedMs();
   }
 
   get isInterrupted(): boolean {
-    return this.#wait.signal?.aborted === true;
+    return this.wait.signal?.aborted === true;
   }
 
   isUp(): boolean {
@@ -128,10 +127,8 @@ async function patiently(submit: () => Promise<Outcome>, place: Place, time: Wai
 
 /** One waiter with one ticket: sleeps until there is a reason to ask again. */
 class Vigil {
-  readonly #store: Store;
   readonly #before: Predecessors;
   readonly #look: () => Promise<Look>;
-  readonly #wait: Wait;
   readonly #bell: Bell;
   /** The mark that was the reason last time: it is none for another attempt. */
   #answered: Instant | null = null;
@@ -141,21 +138,20 @@ class Vigil {
   #lookedAtAllMs = Number.NEGATIVE_INFINITY;
   #untilExpiryMs: number | null = null;
 
-  constructor(store: Store, mine: Ticket, look: Attempts["look"], wait: Wait) {
-    this.#store = store;
+  constructor(
+    private readonly store: Store,
+    mine: Ticket,
+    look: Attempts["look"],
+    private readonly wait: Wait,
+  ) {
     this.#before = new Predecessors(store.queue, mine);
     this.#look = () => look(mine, this.#before);
-    this.#wait = wait;
     this.#bell = new Bell(store, store.queue.path(mine.number), wait.signal);
   }
 
   /** Until it may go, has lost its place, or the time is up. Answers how many are before it. */
   async keep(placesAhead: number, time: WaitingTime): Promise<number> {
-    try {
-      return await this.#keep(placesAhead, time);
-    } catch (error) {
-      throw fileFailure(error, "reading the queue", this.#store.layout.queue);
-    }
+    return during("reading the queue", this.store.layout.queue, () => this.#keep(placesAhead, time));
   }
 
   async #keep(placesAhead: number, time: WaitingTime): Promise<number> {
@@ -169,7 +165,7 @@ class Vigil {
         const look = await this.#look();
         this.#lookedAtAllMs = this.#lookedMs = time.waitedMs();
         if (look.state !== "waiting") return look.ahead;
-        if (look.ahead !== ahead) this.#wait.onWait?.({ ahead: look.ahead, message: look.message });
+        if (look.ahead !== ahead) this.wait.onWait?.({ ahead: look.ahead, message: look.message });
         ahead = look.ahead;
         this.#untilExpiryMs = ahead === 0 ? look.nextExpiryMs : null;
       }
@@ -211,23 +207,21 @@ class Vigil {
     if (this.#untilExpiryMs !== null && nowMs - this.#lookedAtAllMs > this.#untilExpiryMs) return true;
     if (nowMs - this.#lookedMs < LOOK_EVERY_MS) return false;
     this.#lookedMs = nowMs;
-    return !(await this.#before.isNearestWaiting(this.#store.now()));
+    return !(await this.#before.isNearestWaiting(this.store.now()));
   }
 }
 
 /** Rings when the ticket changes, or the caller has had enough; a ring between `arm` and `sleep` is not lost. */
 class Bell {
-  readonly #store: Store;
-  readonly #path: string;
-  readonly #signal: AbortSignal | undefined;
   #watch: { close(): void } | null = null;
   #rung = true;
   #wake: () => void = () => {};
 
-  constructor(store: Store, path: string, signal: AbortSignal | undefined) {
-    this.#store = store;
-    this.#path = path;
-    this.#signal = signal;
+  constructor(
+    private readonly store: Store,
+    private readonly path: string,
+    private readonly signal: AbortSignal | undefined,
+  ) {
     signal?.addEventListener("abort", this.#ring);
   }
 
@@ -240,12 +234,12 @@ class Bell {
     if (!this.#rung && this.#watch !== null) return;
     this.#watch?.close();
     this.#rung = false;
-    this.#watch = this.#store.platform.timers.watchFile(this.#path, this.#ring);
+    this.#watch = this.store.platform.timers.watchFile(this.path, this.#ring);
   }
 
   async sleep(ms: number): Promise<void> {
     if (this.#rung) return;
-    const sleep = this.#store.platform.timers.sleep(ms);
+    const sleep = this.store.platform.timers.sleep(ms);
     this.#wake = sleep.wake;
     await sleep.done;
     this.#wake = () => {};
@@ -253,7 +247,7 @@ class Bell {
 
   close(): void {
     this.#watch?.close();
-    this.#signal?.removeEventListener("abort", this.#ring);
+    this.signal?.removeEventListener("abort", this.#ring);
   }
 
   readonly #ring = (): void => {

@@ -84,13 +84,9 @@ const INDEX_LAG_BYTES = 16 << 10;
 
 /** One worktree of one repository with its configuration: what a command or a program works in. */
 export class Workspace {
-  readonly surroundings: Surroundings;
-  readonly repository: Repository;
-  readonly config: Config;
   readonly coordinator: LocalCoordinator;
   /** What people should know about how this place was found. */
   readonly warnings: string[] = [];
-  readonly #flags: WorkspaceFlags;
   /** Whether somebody has asked for a session to write with. */
   isWriting = false;
   #worktree: { readonly reading: WorktreeReading; readonly isStored: boolean } | null = null;
@@ -99,15 +95,11 @@ export class Workspace {
   #watcher: Promise<FolderWatcher | null> | null = null;
 
   private constructor(
-    surroundings: Surroundings,
-    repository: Repository,
-    config: Config,
-    flags: WorkspaceFlags,
+    readonly surroundings: Surroundings,
+    readonly repository: Repository,
+    readonly config: Config,
+    private readonly flags: WorkspaceFlags,
   ) {
-    this.surroundings = surroundings;
-    this.repository = repository;
-    this.config = config;
-    this.#flags = flags;
     const options: StoreOptions = {
       ...DEFAULT_STORE_OPTIONS,
       controlDirectory: repository.controlDir,
@@ -146,7 +138,7 @@ export class Workspace {
   }
 
   get isLongLived(): boolean {
-    return this.#flags.isLongLived === true;
+    return this.flags.isLongLived === true;
   }
 
   get store(): Store {
@@ -174,7 +166,7 @@ export class Workspace {
   }
 
   #question(): AgentQuestion {
-    const { agentId, session } = this.#flags;
+    const { agentId, session } = this.flags;
     const { controlDir } = this.repository;
     return { ...this.surroundings, controlDir, flags: { agentId, session } };
   }
@@ -213,7 +205,7 @@ export class Workspace {
   /** The process that leases are said to be held by. */
   async holder(): Promise<Holder> {
     const { processes } = this.surroundings.platform;
-    return (await this.#flags.holder?.(processes)) ?? processes.self();
+    return (await this.flags.holder?.(processes)) ?? processes.self();
   }
 
   /** For what goes on record whoever did it, also somebody who has not said who they are. */
@@ -280,14 +272,14 @@ export class Workspace {
 
   /** What changes of leases go through. */
   engine(): Promise<Coordinator> {
-    const { engine } = this.#flags;
+    const { engine } = this.flags;
     this.#engine ??= Promise.resolve(engine?.(this) ?? null).then((inFront) => inFront ?? this.coordinator);
     return this.#engine;
   }
 
   /** For whoever keeps a cache of many files. */
   folderWatcher(): Promise<FolderWatcher | null> {
-    this.#watcher ??= this.#flags.watcher?.(this) ?? Promise.resolve(null);
+    this.#watcher ??= this.flags.watcher?.(this) ?? Promise.resolve(null);
     return this.#watcher;
   }
 

@@ -20,9 +20,9 @@ import type {
 } from "../coordinator/contract";
 import type { LeaseRef } from "../kernel/commands";
 import type { Extent } from "../kernel/conflicts";
-import { makeUlid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
+import { newUlid } from "../platform/new-ulid";
 import type { Platform } from "../platform/platform";
 import type { Written } from "../store/writing";
 import { connectTo, type DaemonConnection, NoAnswer } from "./connection";
@@ -55,18 +55,15 @@ export interface DaemonClientParts {
  * it, and nothing is done twice (PROTOCOL 28).
  */
 export class DaemonCoordinator implements Coordinator {
-  readonly #parts: DaemonClientParts;
   #line: { readonly connection: DaemonConnection; readonly record: DaemonRecord } | null = null;
   /** The one that did not answer, and until when it is left alone. */
   #silent: { readonly record: DaemonRecord; readonly untilMs: number } | null = null;
 
-  constructor(parts: DaemonClientParts) {
-    this.#parts = parts;
-  }
+  constructor(private readonly parts: DaemonClientParts) {}
 
   /** Who waits does so in the queue's own files, with the daemon or without. */
   acquire(request: AcquireRequest): Promise<Grant> {
-    const { direct } = this.#parts;
+    const { direct } = this.parts;
     if (request.wait !== null) return direct.acquire(request);
     const { interrupted, ...travelling } = request;
     const carryOut = (again: typeof travelling) =>
@@ -75,85 +72,85 @@ export class DaemonCoordinator implements Coordinator {
   }
 
   async held(request: HeldRequest): Promise<readonly Lease[] | null> {
-    return this.#parts.direct.held(request);
+    return this.parts.direct.held(request);
   }
 
   renew(request: RenewRequest): Promise<Change> {
-    return this.#ask("renew", request, (again) => this.#parts.direct.renew(again));
+    return this.#ask("renew", request, (again) => this.parts.direct.renew(again));
   }
 
   heartbeat(request: HolderRequest): Promise<Change> {
-    return this.#ask("heartbeat", request, (again) => this.#parts.direct.heartbeat(again));
+    return this.#ask("heartbeat", request, (again) => this.parts.direct.heartbeat(again));
   }
 
   release(request: ReleaseRequest): Promise<Change> {
-    return this.#ask("release", request, (again) => this.#parts.direct.release(again));
+    return this.#ask("release", request, (again) => this.parts.direct.release(again));
   }
 
   transfer(request: TransferRequest): Promise<Change> {
-    return this.#ask("transfer", request, (again) => this.#parts.direct.transfer(again));
+    return this.#ask("transfer", request, (again) => this.parts.direct.transfer(again));
   }
 
   evict(request: EvictRequest): Promise<Change> {
-    if (request.isOverruled === true) return this.#parts.direct.evict(request);
-    return this.#ask("evict", request, (again) => this.#parts.direct.evict(again));
+    if (request.isOverruled === true) return this.parts.direct.evict(request);
+    return this.#ask("evict", request, (again) => this.parts.direct.evict(again));
   }
 
   stop(request: StopRequest): Promise<Change> {
-    return this.#ask("stop", request, (again) => this.#parts.direct.stop(again));
+    return this.#ask("stop", request, (again) => this.parts.direct.stop(again));
   }
 
   upkeep(request: StopRequest): Promise<Change> {
-    return this.#ask("upkeep", request, (again) => this.#parts.direct.upkeep(again));
+    return this.#ask("upkeep", request, (again) => this.parts.direct.upkeep(again));
   }
 
   /** Many operations, one after the other, which nobody waits for. */
   gc(request: GcRequest): Promise<Change> {
-    return this.#parts.direct.gc(request);
+    return this.parts.direct.gc(request);
   }
 
   write<T>(request: WriteRequest<T>): Promise<Written<T>> {
-    return this.#parts.direct.write(request);
+    return this.parts.direct.write(request);
   }
 
   facts(filter: FactFilter): ReturnType<Coordinator["facts"]> {
-    return this.#parts.direct.facts(filter);
+    return this.parts.direct.facts(filter);
   }
 
   factsSince(kind: string, position: string | null): ReturnType<Coordinator["factsSince"]> {
-    return this.#parts.direct.factsSince(kind, position);
+    return this.parts.direct.factsSince(kind, position);
   }
 
   list(filter?: ListFilter): ReturnType<Coordinator["list"]> {
-    return this.#parts.direct.list(filter);
+    return this.parts.direct.list(filter);
   }
 
   find(refs: readonly LeaseRef[]): ReturnType<Coordinator["find"]> {
-    return this.#parts.direct.find(refs);
+    return this.parts.direct.find(refs);
   }
 
   overlapping(extents: readonly Extent[]): ReturnType<Coordinator["overlapping"]> {
-    return this.#parts.direct.overlapping(extents);
+    return this.parts.direct.overlapping(extents);
   }
 
   endings(refs: readonly LeaseRef[]): ReturnType<Coordinator["endings"]> {
-    return this.#parts.direct.endings(refs);
+    return this.parts.direct.endings(refs);
   }
 
   waiters(): ReturnType<Coordinator["waiters"]> {
-    return this.#parts.direct.waiters();
+    return this.parts.direct.waiters();
   }
 
   highestToken(): Promise<number> {
-    return this.#parts.direct.highestToken();
+    return this.parts.direct.highestToken();
   }
 
   history(filter?: HistoryFilter): AsyncIterable<LoggedEvent> {
-    return this.#parts.direct.history(filter);
+    return this.parts.direct.history(filter);
   }
 
   watch(listener: (event: LoggedEvent) => void, after?: number): ReturnType<Coordinator["watch"]> {
-    return this.#parts.direct.watch(listener, after);
+    return this.parts.direct.watch(listener, after);
   }
 
   close(): void {
@@ -172,12 +169,12 @@ export class DaemonCoordinator implements Coordinator {
     direct: (request: R) => Promise<A>,
     interrupted?: AbortSignal,
   ): Promise<A> {
-    const { clock, random, processes } = this.#parts.platform;
+    const { clock, random, processes } = this.parts.platform;
     const line = interrupted?.aborted === true ? null : this.#connected();
     if (line === null) return direct(request);
     const beforeMs = clock.monotonicMs() + BEGIN_WITHIN_MS;
     const relay: Relay = {
-      operationId: makeUlid(clock.wallMs(), random.bytes(10)),
+      operationId: newUlid({ clock, random }),
       beforeMs,
       pid: processes.self().pid,
     };
@@ -223,12 +220,12 @@ export class DaemonCoordinator implements Coordinator {
     const { record, connection } = this.#line;
     connection.close();
     this.#line = null;
-    this.#silent = { record, untilMs: this.#parts.platform.clock.monotonicMs() + ASK_AGAIN_MS };
+    this.#silent = { record, untilMs: this.parts.platform.clock.monotonicMs() + ASK_AGAIN_MS };
   }
 
   /** What the daemon has not begun by then, it never will: it is dead, or the time is up. */
   async #untilCertain(record: DaemonRecord, beforeMs: number): Promise<void> {
-    const { processes, clock, timers } = this.#parts.platform;
+    const { processes, clock, timers } = this.parts.platform;
     const daemon = processOf(record, processes.self());
     for (;;) {
       const leftMs = beforeMs - clock.monotonicMs();
@@ -240,8 +237,8 @@ export class DaemonCoordinator implements Coordinator {
   /** Null where nobody is there, or nobody was a moment ago. */
   #connected(): { readonly connection: DaemonConnection; readonly record: DaemonRecord } | null {
     if (this.#line?.connection.isOpen === true) return this.#line;
-    const { policy, build, ledger, platform } = this.#parts;
-    const record = this.#parts.find();
+    const { policy, build, ledger, platform } = this.parts;
+    const record = this.parts.find();
     if (record === null || this.#isSilent(record)) return null;
     const greeting = { build, clockId: platform.clock.clockId(), policy, ledger };
     this.#line = { connection: connectTo(record, greeting, BEGIN_WITHIN_MS), record };
@@ -251,7 +248,7 @@ export class DaemonCoordinator implements Coordinator {
   #isSilent({ pid, startTime }: DaemonRecord): boolean {
     if (this.#silent === null) return false;
     const { record, untilMs } = this.#silent;
-    if (this.#parts.platform.clock.monotonicMs() > untilMs) return false;
+    if (this.parts.platform.clock.monotonicMs() > untilMs) return false;
     return record.pid === pid && record.startTime === startTime;
   }
 }

@@ -9,20 +9,17 @@ const WITHIN_MS = 1_000;
  * in a directory that is watched like the others, marks a place in that queue: once its event is here, all earlier ones are.
  */
 export class Cookies {
-  readonly #folder: string;
   readonly #waiting = new Map<string, () => void>();
   #watcher: fs.FSWatcher | null = null;
   #next = 0;
 
-  constructor(folder: string) {
-    this.#folder = folder;
-  }
+  constructor(private readonly folder: string) {}
 
   /** Throws where there can be none. */
   open(onEvent: () => void, onLost: () => void): void {
-    fs.rmSync(this.#folder, { recursive: true, force: true });
-    fs.mkdirSync(this.#folder, { mode: 0o700 });
-    this.#watcher = fs.watch(this.#folder, { persistent: false }, (_, name) => {
+    fs.rmSync(this.folder, { recursive: true, force: true });
+    fs.mkdirSync(this.folder, { mode: 0o700 });
+    this.#watcher = fs.watch(this.folder, { persistent: false }, (_, name) => {
       onEvent();
       if (name === null) return;
       this.#waiting.get(name)?.();
@@ -34,13 +31,13 @@ export class Cookies {
   close(): void {
     this.#watcher?.close();
     this.#watcher = null;
-    fs.rmSync(this.#folder, { recursive: true, force: true });
+    fs.rmSync(this.folder, { recursive: true, force: true });
   }
 
   /** True once everything that happened before this call has been heard of; false where that cannot be told in time. */
   async passed(): Promise<boolean> {
     const name = String(this.#next++);
-    const file = path.join(this.#folder, name);
+    const file = path.join(this.folder, name);
     let timer: NodeJS.Timeout | undefined;
     try {
       const heard = new Promise<true>((resolve) => this.#waiting.set(name, () => resolve(true)));

@@ -71,12 +71,7 @@ const UPGRADED = "upgraded";
 
 /** One process for all sessions of one user in one repository. Everything works without it. */
 export class Daemon {
-  readonly place: DaemonPlace;
   readonly journal: Journal;
-  readonly #options: DaemonOptions;
-  readonly #lock: number;
-  readonly #token: string;
-  readonly #home: Home;
   readonly #server: RpcServer;
   readonly #service: Service;
   readonly #guard: GuardService;
@@ -103,20 +98,15 @@ export class Daemon {
   #end: (why: string) => void = () => {};
 
   private constructor(
-    options: DaemonOptions,
+    private readonly options: DaemonOptions,
     workspace: Workspace,
-    place: DaemonPlace,
-    home: Home,
-    lock: number,
-    token: string,
+    readonly place: DaemonPlace,
+    private readonly home: Home,
+    private readonly lock: number,
+    private readonly token: string,
   ) {
-    this.#options = options;
-    this.#home = home;
-    this.#token = token;
     this.#workspace = workspace;
     this.#settings = settingsMark(workspace);
-    this.place = place;
-    this.#lock = lock;
     this.journal = new Journal(place.log);
     this.#ended = new Promise((resolve) => {
       this.#end = resolve;
@@ -238,8 +228,8 @@ export class Daemon {
   async status() {
     return {
       pid: process.pid,
-      version: this.#options.version,
-      build: this.#options.build,
+      version: this.options.version,
+      build: this.options.build,
       protocol: PROTOCOL,
       repository: this.#workspace.repository.commonDir,
       started_at: this.#startedAt.toISOString(),
@@ -279,15 +269,15 @@ export class Daemon {
   async #reopened(): Promise<Workspace> {
     const { worktreeRoot } = this.#workspace.repository;
     const root = fs.existsSync(worktreeRoot) ? worktreeRoot : await anyWorktree(this.#workspace);
-    return open(this.#options.surroundings(), root, this.#home);
+    return open(this.options.surroundings(), root, this.home);
   }
 
   #begin(): void {
-    this.journal.note("started", { version: this.#options.version, build: this.#options.build });
+    this.journal.note("started", { version: this.options.version, build: this.options.build });
     this.#keeper.start();
     this.#heart.start();
     this.#watch = new SettingsWatch(this.#workspace, () => this.#lookAtSettings());
-    const idleSecs = this.#options.idleSecs ?? Number.POSITIVE_INFINITY;
+    const idleSecs = this.options.idleSecs ?? Number.POSITIVE_INFINITY;
     const everyMs = Math.min(IDLE_LOOK_MS, idleSecs * 1000);
     this.#idle = setInterval(() => {
       this.#lookAtSettings();
@@ -299,19 +289,19 @@ export class Daemon {
 
   #lookAtSettings(): void {
     // Of a repository that is gone there are none.
-    if (this.#home.isSame() && settingsMark(this.#workspace) !== this.#settings) this.#keeper.reconsider();
+    if (this.home.isSame() && settingsMark(this.#workspace) !== this.#settings) this.#keeper.reconsider();
   }
 
   /** Whether the repository is still where it was, and the same. It ends where not: its store goes by the path. */
   #isHere(): boolean {
-    const isSame = this.#home.isSame();
+    const isSame = this.home.isSame();
     if (!isSame) setImmediate(() => this.stop("its repository was moved"));
     return isSame;
   }
 
   /** What is locked has the name still under which others would look for it. */
   #hasItsLock(): boolean {
-    const [ours, there] = [fs.fstatSync(this.#lock), fs.statSync(this.place.lock, { throwIfNoEntry: false })];
+    const [ours, there] = [fs.fstatSync(this.lock), fs.statSync(this.place.lock, { throwIfNoEntry: false })];
     return there !== undefined && there.dev === ours.dev && there.ino === ours.ino;
   }
 
@@ -336,7 +326,7 @@ export class Daemon {
       await this.#guardHttp.listen(socket);
       const { pid, pidNamespace } = platform.processes.self();
       const { lock } = this.place;
-      leaveFiles(this.#hooks, { socket, token, pid, lockFd: this.#lock, lock, pidNamespace });
+      leaveFiles(this.#hooks, { socket, token, pid, lockFd: this.lock, lock, pidNamespace });
     } catch (error) {
       this.journal.note("hooks are not answered", { error: (error as Error).message });
     }
@@ -381,16 +371,16 @@ export class Daemon {
 
   /** Out of descriptors it cannot look: that is no upgrade. */
   get #isUpgraded(): boolean {
-    const now = this.#options.buildNow();
-    return now !== UNKNOWN_BUILD && now !== this.#options.build;
+    const now = this.options.buildNow();
+    return now !== UNKNOWN_BUILD && now !== this.options.build;
   }
 
   async #close(why: string): Promise<void> {
     if (this.#idle !== null) clearInterval(this.#idle);
     this.journal.note("ending", { why });
     // First nobody can find it any more; then what was begun is answered.
-    removeRecord(this.place, this.#token);
-    if (this.#hooks !== null) removeFiles(this.#hooks, this.#token);
+    removeRecord(this.place, this.token);
+    if (this.#hooks !== null) removeFiles(this.#hooks, this.token);
     this.#keeper.close();
     this.#heart.close();
     this.#watch?.close();
@@ -399,8 +389,8 @@ export class Daemon {
     this.#watched.close();
     this.journal.note("ended", { why });
     const { platform } = this.#workspace.surroundings;
-    await platform.files.close(this.#lock);
-    const { relaunch, surroundings } = this.#options;
+    await platform.files.close(this.lock);
+    const { relaunch, surroundings } = this.options;
     const cwd = this.#workspace.repository.worktreeRoot;
     if (why === UPGRADED && relaunch !== null) launch(relaunch, { ...surroundings(), cwd });
     this.#end(why);

@@ -7,16 +7,13 @@ const MOST_RECENT = 1_000;
 
 /** One reader of the log for everybody who listens. It follows only while somebody does. */
 export class Feed {
-  readonly #coordinator: Coordinator;
   readonly #listeners = new Set<Listener>();
   #following: Promise<Subscription> | null = null;
   #recent: LoggedEvent[] = [];
   /** Every event after this line is in `#recent` or has yet to come; null: nobody knows from which line on that holds. */
   #completeAfter: number | null = null;
 
-  constructor(coordinator: Coordinator) {
-    this.#coordinator = coordinator;
-  }
+  constructor(private readonly coordinator: Coordinator) {}
 
   get listeners(): number {
     return this.#listeners.size;
@@ -55,7 +52,7 @@ export class Feed {
   }
 
   async #follow(): Promise<void> {
-    this.#following ??= this.#coordinator.watch((event) => this.#hear(event));
+    this.#following ??= this.coordinator.watch((event) => this.#hear(event));
     const following = this.#following;
     try {
       await following;
@@ -74,7 +71,7 @@ export class Feed {
     }
     const followedBy = this.#following;
     let last = after;
-    for await (const event of this.#coordinator.history({ from: { sequence: after + 1 } })) {
+    for await (const event of this.coordinator.history({ from: { sequence: after + 1 } })) {
       last = Math.max(last, event.sequence);
       yield event;
     }

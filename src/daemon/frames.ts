@@ -9,12 +9,11 @@ const NEWLINE = 0x0a;
 export class FrameReader {
   readonly #parts: Uint8Array[] = [];
   #length = 0;
-  /** May change while frames come in: whoever is not known yet has little to say. */
-  longest: number;
 
-  constructor(longest: number = LONGEST_FRAME) {
-    this.longest = longest;
-  }
+  constructor(
+    /** May change while frames come in: whoever is not known yet has little to say. */
+    public longest: number = LONGEST_FRAME,
+  ) {}
 
   /** Every frame that the chunk completes. */
   *push(chunk: Uint8Array): Generator<string> {

@@ -56,15 +56,13 @@ const PATH = /^\/guard\/([a-z]{1,20})\/([A-Za-z][A-Za-z._]{0,40})$/;
 
 /** HTTP for hooks, over a socket or loopback. Nobody who is slow, silent or hostile costs others more than a descriptor. */
 export class GuardHttp {
-  readonly #door: Door;
   readonly #server: http.Server;
   readonly #clients = new Set<WaitingClient>();
   readonly #strangers = new Set<Socket>();
   #bytes = 0;
   #underWay = 0;
 
-  constructor(door: Door) {
-    this.#door = door;
+  constructor(private readonly door: Door) {
     this.#server = http.createServer({
       maxHeaderSize: MOST_HEADERS,
       headersTimeout: HEADERS_WITHIN_MS,
@@ -149,7 +147,7 @@ export class GuardHttp {
     const [, harness = "", event = ""] = PATH.exec(url ?? "") ?? [];
     let handling: Handling;
     try {
-      handling = this.#door.handle({ harness, event, headers, body, remotePort: socket.remotePort ?? null });
+      handling = this.door.handle({ harness, event, headers, body, remotePort: socket.remotePort ?? null });
     } catch (error) {
       refuse(response, 500, (error as Error).message);
       return;
@@ -160,11 +158,11 @@ export class GuardHttp {
 
   #objectionTo({ method, url, headers }: http.IncomingMessage): [status: number, why: string] | null {
     if (method !== "POST") return [405, "only POST is answered"];
-    if (headers.host !== this.#door.host) return [403, "this is not the host that you mean"];
+    if (headers.host !== this.door.host) return [403, "this is not the host that you mean"];
     // Browsers send them, and no hook does.
     if (headers.origin !== undefined || headers["sec-fetch-site"] !== undefined)
       return [403, "pages are not answered"];
-    if (!isSame(headers.authorization ?? "", `Bearer ${this.#door.token}`))
+    if (!isSame(headers.authorization ?? "", `Bearer ${this.door.token}`))
       return [401, "wrong or missing token; run: cotenant agent install claude --via http"];
     if (!PATH.test(url ?? "")) return [404, "there is nothing of that name"];
     if (Number(headers["content-length"] ?? 0) > LARGEST_BODY) return [413, "too much for one event"];
@@ -199,7 +197,7 @@ export class GuardHttp {
   }
 
   async #work(response: http.ServerResponse, work: (client: WaitingClient) => Promise<Reply>): Promise<void> {
-    const client = new WaitingClient(response, this.#door.type);
+    const client = new WaitingClient(response, this.door.type);
     this.#clients.add(client);
     try {
       // What it says now is whether anybody is there: a request may have waited in the socket for an hour.

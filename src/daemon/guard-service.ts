@@ -43,7 +43,6 @@ interface Counts {
  * is declined, and the hook runs the program.
  */
 export class GuardService {
-  readonly #parts: GuardServiceParts;
   readonly #stores: OpenStores;
   readonly #sessions = new KnownSessions();
   readonly #callers: HttpCallers;
@@ -51,8 +50,7 @@ export class GuardService {
   readonly #byHarness = new Map<HarnessName, number>();
   #underWay = 0;
 
-  constructor(parts: GuardServiceParts) {
-    this.#parts = parts;
+  constructor(private readonly parts: GuardServiceParts) {
     this.#stores = new OpenStores(parts.platform);
     this.#callers = new HttpCallers(parts.platform, this.#sessions);
   }
@@ -79,7 +77,7 @@ export class GuardService {
         this.#work(harness, client, async () => {
           const found = await this.#hookOf(request);
           client.standsFor(() => isRunning(found.self));
-          const world = worldFor(this.#parts.platform, this.#stores, found, client);
+          const world = worldFor(this.parts.platform, this.#stores, found, client);
           if (report?.sessionId != null) await this.#remember(world, report, report.sessionId);
           return form(await answerEvent(world, call, read));
         });
@@ -90,7 +88,7 @@ export class GuardService {
   handleHttp(post: GuardPost, ownPort: number): Handling {
     return this.#handling(() => {
       // Whatever it is, somebody has to answer; the next one may be the newer.
-      this.#parts.isCurrent();
+      this.parts.isCurrent();
       const { harness, event, text } = readHttpEvent(post);
       const patienceMs = deadlineMs(event);
       const call = { harness, event: event.name, patienceMs };
@@ -107,14 +105,14 @@ export class GuardService {
       return (client) =>
         this.#work(harness, client, async () => {
           const hook = await this.#callers.hookOf(harness, report, post.remotePort ?? 0, ownPort);
-          const world = worldFor(this.#parts.platform, this.#stores, hook, client);
+          const world = worldFor(this.parts.platform, this.#stores, hook, client);
           return form(await answerEvent(world, call, read));
         });
     });
   }
 
   #handling(handle: () => Handling): Handling {
-    this.#parts.onUse();
+    this.parts.onUse();
     try {
       return handle();
     } catch (error) {
@@ -126,13 +124,13 @@ export class GuardService {
 
   /** Another program, or another version of it, has rules of its own. */
   #refuseOthers({ program }: GuardRequest): void {
-    if (!this.#parts.isCurrent()) throw new NotForUs(409, "the program was replaced");
-    if (program !== this.#parts.program && realPath(program) !== realPath(this.#parts.program))
+    if (!this.parts.isCurrent()) throw new NotForUs(409, "the program was replaced");
+    if (program !== this.parts.program && realPath(program) !== realPath(this.parts.program))
       throw new NotForUs(409, "this is another program");
   }
 
   async #hookOf({ hook, harnessPid, env, cwd }: GuardRequest): Promise<Hook> {
-    const { processes } = this.#parts.platform;
+    const { processes } = this.parts.platform;
     const self = await processes.identify(hook?.pid ?? harnessPid ?? 0);
     // Its parent has died, or it is in another container: the program knows what that means.
     const isOdd = hook !== null && (await processes.ancestry(hook.pid))?.parentPid !== hook.parentPid;

@@ -11,16 +11,13 @@ import { environmentOf, peerProcess } from "./peer-process";
  * of the connection, else nobody who can be seen, whose leases last as long as it is heard of.
  */
 export class HttpCallers {
-  readonly #platform: Platform;
-  readonly #sessions: KnownSessions;
-
-  constructor(platform: Platform, sessions: KnownSessions) {
-    this.#platform = platform;
-    this.#sessions = sessions;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly sessions: KnownSessions,
+  ) {}
 
   known(harness: HarnessName, sessionId: string | null): KnownSession | null {
-    return sessionId === null ? null : this.#sessions.find(harness, sessionId);
+    return sessionId === null ? null : this.sessions.find(harness, sessionId);
   }
 
   async hookOf(
@@ -29,11 +26,11 @@ export class HttpCallers {
     peerPort: number,
     ownPort: number,
   ): Promise<Hook> {
-    const { processes } = this.#platform;
+    const { processes } = this.platform;
     const sessionId = report?.sessionId ?? null;
     const session = (await this.#living(harness, sessionId)) ?? (await this.#seen(peerPort, ownPort));
     if (sessionId !== null && session.harness.startTime !== "")
-      this.#sessions.remember(harness, sessionId, session);
+      this.sessions.remember(harness, sessionId, session);
     // What a command starts is no older than this.
     const self = { ...processes.self(), startTime: await processes.startTimeNow() };
     return { self, parentPid: 0, harnessPid: null, cwd: "/", ...session };
@@ -42,11 +39,11 @@ export class HttpCallers {
   async #living(harness: HarnessName, sessionId: string | null): Promise<KnownSession | null> {
     const known = this.known(harness, sessionId);
     if (known === null) return null;
-    return (await this.#platform.processes.liveness(known.harness)) === "dead" ? null : known;
+    return (await this.platform.processes.liveness(known.harness)) === "dead" ? null : known;
   }
 
   async #seen(peerPort: number, ownPort: number): Promise<KnownSession> {
-    const { processes } = this.#platform;
+    const { processes } = this.platform;
     const pid = peerProcess(peerPort, ownPort);
     const harness = pid === null ? null : await processes.identify(pid);
     if (harness === null) return { harness: this.#nobody(), env: process.env };
@@ -55,6 +52,6 @@ export class HttpCallers {
 
   /** Of no namespace that anybody could look into: neither alive nor dead (PROTOCOL 12). */
   #nobody(): Holder {
-    return { ...this.#platform.processes.self(), pid: 0, startTime: "", pidNamespace: "unseen" };
+    return { ...this.platform.processes.self(), pid: 0, startTime: "", pidNamespace: "unseen" };
   }
 }

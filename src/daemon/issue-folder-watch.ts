@@ -26,7 +26,6 @@ export interface WatchParts {
  * Knows for every name when it last changed, since it has been watching.
  */
 export class IssueFolderWatch {
-  readonly #parts: WatchParts;
   readonly #watchers = new Map<string, fs.FSWatcher>();
   /** Of directories that are gone, or were there before others of the same name. */
   #retired: fs.FSWatcher[] = [];
@@ -37,9 +36,7 @@ export class IssueFolderWatch {
   #isClosed = false;
   inode = 0;
 
-  constructor(parts: WatchParts) {
-    this.#parts = parts;
-  }
+  constructor(private readonly parts: WatchParts) {}
 
   get issues(): number {
     return this.#watchers.size;
@@ -51,7 +48,7 @@ export class IssueFolderWatch {
 
   /** Watches all that is there. What changes meanwhile is known of; what changed before is not. */
   async open(): Promise<void> {
-    const { folder } = this.#parts;
+    const { folder } = this.parts;
     const before = fs.lstatSync(folder);
     if (!before.isDirectory()) throw new Error("it is no directory");
     this.#own = this.#watch(folder, (name) => this.#entryChanged(name));
@@ -92,7 +89,7 @@ export class IssueFolderWatch {
   }
 
   #entryChanged(name: string | null): void {
-    const { folder, onLost } = this.#parts;
+    const { folder, onLost } = this.parts;
     if (name === null) onLost("the system does not say what has changed");
     // So it is called when the directory itself is moved, removed or unmounted; another may get its inode.
     else if (name === basename(folder)) onLost("it was moved or removed");
@@ -109,20 +106,20 @@ export class IssueFolderWatch {
     this.#watchers.delete(name);
     this.#links.delete(name);
     try {
-      const path = `${this.#parts.folder}/${name}`;
+      const path = `${this.parts.folder}/${name}`;
       const stat = fs.lstatSync(path, { throwIfNoEntry: false });
       if (stat?.isSymbolicLink() === true) this.#links.add(name);
       else if (stat?.isDirectory() === true) this.#watchIssue(name, path);
     } catch (error) {
       const { code = "", message } = error as NodeJS.ErrnoException;
       // It has gone in between: its end is heard of as well.
-      if (code !== "ENOENT" && code !== "ENOTDIR") this.#parts.onLost(message);
+      if (code !== "ENOENT" && code !== "ENOTDIR") this.parts.onLost(message);
     }
     this.#touch(name);
   }
 
   #watchIssue(name: string, path: string): void {
-    if (!this.#parts.takesOne()) this.#parts.onLost("there are too many issues");
+    if (!this.parts.takesOne()) this.parts.onLost("there are too many issues");
     else
       this.#watchers.set(
         name,
@@ -131,16 +128,16 @@ export class IssueFolderWatch {
   }
 
   #touch(name: string): void {
-    if (this.#changedAt.size > MOST_NAMES) this.#parts.onLost("too many issues have come and gone");
-    else this.#changedAt.set(name, this.#parts.tick());
+    if (this.#changedAt.size > MOST_NAMES) this.parts.onLost("too many issues have come and gone");
+    else this.#changedAt.set(name, this.parts.tick());
   }
 
   #watch(path: string, notify: (name: string | null) => void): fs.FSWatcher {
     const watcher = fs.watch(path, { persistent: false }, (_, name) => {
-      this.#parts.onEvent();
+      this.parts.onEvent();
       notify(name);
     });
-    watcher.on("error", (error) => this.#parts.onLost(error.message));
+    watcher.on("error", (error) => this.parts.onLost(error.message));
     return watcher;
   }
 }

@@ -28,14 +28,12 @@ const TRY_AGAIN_MS = 1_000;
 export class Keeper {
   readonly #platform: Pick<Platform, "timers" | "processes">;
   readonly #workspace: () => Promise<KeptPlace>;
-  readonly #feed: Feed;
   readonly #journal: Pick<Journal, "note">;
   /** By party: the line of the log with which it last did something. */
   readonly #signs = new Bounded();
   /** By lease: the line with which it was granted, or last renewed. */
   readonly #renewals = new Bounded();
   #lastLine = 0;
-  readonly #sessions: Sessions;
   #subscription: Promise<Subscription> | null = null;
   #sleep: Sleep | null = null;
   #turn: Promise<void> = Promise.resolve();
@@ -49,14 +47,12 @@ export class Keeper {
   constructor(
     platform: Pick<Platform, "timers" | "processes">,
     workspace: () => Promise<KeptPlace>,
-    sessions: Sessions,
-    feed: Feed,
+    private readonly sessions: Sessions,
+    private readonly feed: Feed,
     journal: Pick<Journal, "note">,
   ) {
     this.#platform = platform;
     this.#workspace = workspace;
-    this.#sessions = sessions;
-    this.#feed = feed;
     this.#journal = journal;
   }
 
@@ -74,7 +70,7 @@ export class Keeper {
   }
 
   start(): void {
-    this.#subscription = this.#feed.subscribe((event) => this.#hear(event));
+    this.#subscription = this.feed.subscribe((event) => this.#hear(event));
     this.#subscription.catch((error: Error) =>
       this.#journal.note("cannot follow the log", { error: error.message }),
     );
@@ -173,7 +169,7 @@ export class Keeper {
     const ttlSecs = Math.floor(Math.min(lease.ttlSecs, leftMs / 1000));
     if (ttlSecs < 1) return Number.POSITIVE_INFINITY;
     try {
-      const session = await this.#sessions.of(workspace, lease);
+      const session = await this.sessions.of(workspace, lease);
       await session.renew([{ key: lease.key, leaseId: lease.leaseId }], {
         ttlSecs,
         overrideMax: false,

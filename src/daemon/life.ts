@@ -71,7 +71,7 @@ const START_WITHIN_MS = 15_000;
 const LOOK_EVERY_MS = 20;
 
 /** Waits until somebody answers. */
-export async function awaitRunning(
+async function awaitRunning(
   platform: Platform,
   place: DaemonPlace,
 ): Promise<Extract<Standing, { state: "running" }>> {

@@ -8,16 +8,13 @@ import type { Journal } from "./journal";
 
 /** Answers harnesses over HTTP where `agent install --via http` has told one to ask so. */
 export class Loopback {
-  readonly #place: HookPlace | null;
-  readonly #guard: GuardService;
-  readonly #journal: Journal;
   #open: { readonly door: HttpDoor; readonly server: GuardHttp } | null = null;
 
-  constructor(place: HookPlace | null, guard: GuardService, journal: Journal) {
-    this.#place = place;
-    this.#guard = guard;
-    this.#journal = journal;
-  }
+  constructor(
+    private readonly place: HookPlace | null,
+    private readonly guard: GuardService,
+    private readonly journal: Journal,
+  ) {}
 
   /** Null where nobody listens. */
   get port(): number | null {
@@ -31,7 +28,7 @@ export class Loopback {
 
   /** As it was chosen by now. */
   async refresh(): Promise<{ readonly port: number | null }> {
-    const door = this.#place === null ? null : readDoor(this.#place);
+    const door = this.place === null ? null : readDoor(this.place);
     const known = this.#open?.door;
     if (known?.port !== door?.port || known?.token !== door?.token) {
       await this.close();
@@ -52,13 +49,13 @@ export class Loopback {
       token,
       host: httpHost(door),
       type: "application/json",
-      handle: (post) => this.#guard.handleHttp(post, port),
+      handle: (post) => this.guard.handleHttp(post, port),
     });
     try {
       await server.listen({ host: LOOPBACK, port });
       this.#open = { door, server };
     } catch (error) {
-      this.#journal.note("harnesses are not answered over HTTP", { port, error: (error as Error).message });
+      this.journal.note("harnesses are not answered over HTTP", { port, error: (error as Error).message });
     }
   }
 }

@@ -5,16 +5,13 @@ const MOST_OPEN = 16;
 
 /** Stores that many checks share: opened once, with one door to the mutex for all of them (PROTOCOL 1). */
 export class OpenStores {
-  readonly #platform: Platform;
   readonly #open = new Map<string, Store>();
 
-  constructor(platform: Platform) {
-    this.#platform = platform;
-  }
+  constructor(private readonly platform: Platform) {}
 
   of(options: StoreOptions): Store {
     const name = JSON.stringify(options);
-    const store = this.#open.get(name) ?? new Store(this.#platform, options);
+    const store = this.#open.get(name) ?? new Store(this.platform, options);
     this.#open.delete(name);
     this.#open.set(name, store);
     return store;

@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, permissionError } from "../errors/cotenant-error";
 import { ledgerInFront } from "../features/ledger/in-front";
 import type { SharedRemotes } from "../features/ledger/shared-remotes";
 import { listWorktrees } from "../identity/worktree-list";
@@ -36,9 +36,7 @@ export async function makeFolder({ folder }: DaemonPlace, { store, surroundings 
   await surroundings.platform.files.makeDirectory(folder, isShared ? directory | 0o1000 : directory);
   const stat = fs.lstatSync(folder);
   if (!stat.isDirectory())
-    throw new CotenantError("E_PERMISSION", `${folder} is not a directory`, {
-      hint: `look at it, then remove it: rm '${folder}'`,
-    });
+    throw permissionError(`${folder} is not a directory`, `look at it, then remove it: rm '${folder}'`);
   if (isShared && (stat.mode & 0o1000) === 0 && stat.uid === process.getuid?.())
     fs.chmodSync(folder, directory | 0o1000);
 }

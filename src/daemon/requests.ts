@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { parsed, ulid } from "../codec/fields";
 import type {
   AcquireRequest,
   EvictRequest,
@@ -9,37 +10,15 @@ import type {
   StopRequest,
   TransferRequest,
 } from "../coordinator/contract";
-import {
-  type AgentId,
-  agentType,
-  parseAgentId,
-  parseSessionId,
-  parseUlid,
-  parseWorktreeId,
-} from "../kernel/ids";
+import { type AgentId, agentType, parseAgentId, parseSessionId, parseWorktreeId } from "../kernel/ids";
 import { KEY_KINDS, type LeaseKey, parseKey } from "../kernel/keys";
 import { LIMITS, type Policy } from "../kernel/policy";
-import { isRefusal, type Refusal } from "../kernel/refusal";
 import { RPC_ERRORS, RpcError } from "./rpc";
 import { fromWire } from "./wire";
-
-/** Text that one of the kernel's parsers makes a name of. */
-function parsed<T extends string>(parse: (text: string) => T | Refusal) {
-  return v.pipe(
-    v.string(),
-    v.rawTransform<string, T>(({ dataset, addIssue, NEVER }) => {
-      const value = parse(dataset.value);
-      if (!isRefusal(value)) return value;
-      addIssue({ message: value.message });
-      return NEVER;
-    }),
-  );
-}
 
 const agentId = parsed(parseAgentId);
 const sessionId = parsed(parseSessionId);
 const worktreeId = parsed(parseWorktreeId);
-const ulid = parsed(parseUlid);
 const key = parsed<LeaseKey>(parseKey);
 const whole = v.pipe(v.number(), v.integer());
 const hash = v.pipe(v.string(), v.maxLength(128));
@@ -223,6 +202,7 @@ function snake(name: string): string {
 type Travels<T> = Omit<T, "wait" | "interrupted">;
 type Read<S extends v.GenericSchema> = Omit<v.InferOutput<S>, "wait">;
 type Fits<S extends T, T> = S;
+/** @public It is the compiler that reads it. */
 export type ContractIsRead = [
   Fits<Read<typeof ACQUIRE>, Travels<AcquireRequest>>,
   Fits<Read<typeof RENEW>, RenewRequest>,

@@ -38,12 +38,9 @@ export interface ServiceParts {
 }
 
 export class Service implements Handler {
-  readonly #parts: ServiceParts;
   readonly #followers = new Set<Client>();
 
-  constructor(parts: ServiceParts) {
-    this.#parts = parts;
-  }
+  constructor(private readonly parts: ServiceParts) {}
 
   /** Clients that are told every event. */
   get followers(): number {
@@ -51,7 +48,7 @@ export class Service implements Handler {
   }
 
   connected(peer: Peer): Conversation {
-    return new Client(this.#parts, peer, this.#followers);
+    return new Client(this.parts, peer, this.#followers);
   }
 }
 
@@ -100,11 +97,8 @@ function asking<S extends v.GenericSchema>(
 const MOST_FOLLOWED = 10_000;
 
 class Client implements Conversation {
-  readonly #parts: ServiceParts;
-  readonly #peer: Peer;
   readonly #subscriptions: Subscription[] = [];
   readonly #granted = new Set<LeaseId>();
-  readonly #followers: Set<Client>;
   #isKnown = false;
   #isOneOfUs = false;
   /** What a client of the same build goes by; null for everybody else. */
@@ -114,21 +108,21 @@ class Client implements Conversation {
   #losses: Promise<void> | null = null;
   #isClosed = false;
 
-  constructor(parts: ServiceParts, peer: Peer, followers: Set<Client>) {
-    this.#parts = parts;
-    this.#peer = peer;
-    this.#followers = followers;
-  }
+  constructor(
+    private readonly parts: ServiceParts,
+    private readonly peer: Peer,
+    private readonly followers: Set<Client>,
+  ) {}
 
   async answer({ method, params }: RpcRequest): Promise<unknown> {
     // Up to here nothing is awaited: what comes in the same write as the greeting finds it done.
     if (method === "hello") return this.#greet(params);
     if (!this.#isKnown) throw new RpcError(RPC_ERRORS.stranger, "say hello first, with the token");
     const run = METHODS.get(method);
-    if (run !== undefined && !this.#parts.isHere())
+    if (run !== undefined && !this.parts.isHere())
       throw new RpcError(RPC_ERRORS.notHere, "the repository was moved: ask without this daemon");
     if (run !== undefined) return toWire(await this.#timely(() => run(params, this)));
-    const other = this.#parts.others.get(method);
+    const other = this.parts.others.get(method);
     if (other === undefined) throw new RpcError(RPC_ERRORS.unknownMethod, `there is no method "${method}"`);
     return other(params);
   }
@@ -136,7 +130,7 @@ class Client implements Conversation {
   closed(): void {
     for (const subscription of this.#subscriptions.splice(0)) subscription.close();
     this.#granted.clear();
-    this.#followers.delete(this);
+    this.followers.delete(this);
     this.#isClosed = true;
   }
 
@@ -153,12 +147,12 @@ class Client implements Conversation {
   }
 
   async reader(): Promise<Coordinator> {
-    return (await this.#engine()) ?? this.#parts.reader();
+    return (await this.#engine()) ?? this.parts.reader();
   }
 
   /** As the settings are now: also somebody who stays connected for hours asks the remote that the clone has by then. */
   async #engine(): Promise<Coordinator | null> {
-    return this.#terms === null ? null : this.#parts.engineFor(this.#terms.ledger, this.#terms.policy);
+    return this.#terms === null ? null : this.parts.engineFor(this.#terms.ledger, this.#terms.policy);
   }
 
   /** For as long as it takes, `interrupt` may end it. */
@@ -179,7 +173,7 @@ class Client implements Conversation {
 
   /** Whoever changes something is alive. */
   seen(actor: Actor): void {
-    this.#parts.seen(actor);
+    this.parts.seen(actor);
   }
 
   /** From now on the client hears when one of these leases ends by somebody else's hand. */
@@ -190,7 +184,7 @@ class Client implements Conversation {
   }
 
   async subscribe(listener: (event: LoggedEvent) => void, after?: number): Promise<void> {
-    const subscription = await this.#parts.feed.subscribe(listener, after);
+    const subscription = await this.parts.feed.subscribe(listener, after);
     // Who went away meanwhile is told nothing, and keeps nobody reading.
     if (this.#isClosed) subscription.close();
     else this.#subscriptions.push(subscription);
@@ -199,19 +193,19 @@ class Client implements Conversation {
   /** Every event from now on, or after that line. */
   async follow(after: number | undefined): Promise<void> {
     await this.subscribe((event) => this.tell("event", toWire(event) as object), after);
-    if (!this.#isClosed) this.#followers.add(this);
+    if (!this.#isClosed) this.followers.add(this);
   }
 
   tell(method: string, params: object): void {
-    this.#peer.tell(method, params);
+    this.peer.tell(method, params);
   }
 
   async #greet(params: unknown): Promise<object> {
     const { token, protocol, build, clockId, policy, ledger } = paramsOf(schemas.HELLO, params);
-    const parts = this.#parts;
+    const parts = this.parts;
     if (!isSame(token, parts.token)) throw new RpcError(RPC_ERRORS.stranger, "this is not the token");
     this.#isKnown = true;
-    this.#peer.admit();
+    this.peer.admit();
     if (build !== parts.build) parts.onOtherBuild(build);
     this.#isOneOfUs = protocol === PROTOCOL && build === parts.build && clockId === parts.clockId;
     if (this.#isOneOfUs && policy !== undefined) this.#terms = { policy, ledger: ledger ?? null };

@@ -15,8 +15,6 @@ const FILL = "\n".repeat(8);
  * nothing. No clock of the client's is needed for that, and no promise of it.
  */
 export class WaitingClient {
-  readonly #response: http.ServerResponse;
-  readonly #type: string;
   #timer: NodeJS.Timeout | null = null;
   #toldMs = Number.NEGATIVE_INFINITY;
   #isAlive: () => boolean = () => true;
@@ -24,15 +22,16 @@ export class WaitingClient {
   #isOver = false;
   readonly #onLeave = new Set<() => void>();
 
-  constructor(response: http.ServerResponse, type: string) {
-    this.#response = response;
-    this.#type = type;
+  constructor(
+    private readonly response: http.ServerResponse,
+    private readonly type: string,
+  ) {
     response.once("close", () => this.#leave());
   }
 
   /** Whether it is there; from now on it is told so every now and then. */
   async greet(): Promise<boolean> {
-    this.#response.writeHead(200, { ...SAFE, "content-type": this.#type });
+    this.response.writeHead(200, { ...SAFE, "content-type": this.type });
     await this.#say(FILL);
     if (this.#hasLeft) return false;
     this.#timer = setInterval(() => this.#look(), TELL_EVERY_MS);
@@ -71,7 +70,7 @@ export class WaitingClient {
 
   finish(body: string): void {
     this.#isOver = true;
-    if (!this.#hasLeft) this.#response.end(body);
+    if (!this.#hasLeft) this.response.end(body);
   }
 
   close(): void {
@@ -81,14 +80,14 @@ export class WaitingClient {
 
   #look(): void {
     if (this.#isAlive()) void this.#say(FILL);
-    else this.#response.destroy();
+    else this.response.destroy();
   }
 
   #say(text: string): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#hasLeft || this.#response.destroyed) return resolve();
+      if (this.#hasLeft || this.response.destroyed) return resolve();
       const saidMs = performance.now();
-      this.#response.write(text, (error) => {
+      this.response.write(text, (error) => {
         if (error == null) this.#toldMs = Math.max(this.#toldMs, saidMs);
         else this.#leave();
         resolve();

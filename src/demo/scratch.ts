@@ -6,8 +6,9 @@ import { CotenantError } from "../errors/cotenant-error";
 import { plainIssues } from "../features/issues/desk";
 import { newIssue } from "../features/issues/model";
 import { IssueWriter } from "../features/issues/writer";
-import { makeUlid, type Ulid } from "../kernel/ids";
+import type { Ulid } from "../kernel/ids";
 import { nodeGit } from "../platform/git-node";
+import { newUlid } from "../platform/new-ulid";
 import { nodePlatform } from "../platform/node/node";
 import { FILES, groundWith, ISSUE_TITLES } from "./plan";
 
@@ -103,7 +104,7 @@ async function createIssues(root: string): Promise<Ulid[]> {
   const now = new Date(platform.clock.wallMs()).toISOString();
   const ids: Ulid[] = [];
   for (const title of ISSUE_TITLES) {
-    const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
+    const id = newUlid(platform);
     const stamp = { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null };
     const issue = newIssue({ id, title, created_at: now, created_by: "human:grace", stamp });
     await writer.create([{ issue, labels: [], dependencies: [] }]);

@@ -2,22 +2,53 @@ import { printable } from "../kernel/ids";
 import { isRefusal, type Refusal } from "../kernel/refusal";
 import { ERRORS, type ErrorCode } from "./registry";
 
+/** Data for programs. What code of ours reads from it has a type here, which holds whoever makes such an error. */
+export interface ErrorData {
+  readonly paths?: readonly (string | { readonly path: string })[];
+  readonly holders?: readonly {
+    readonly key?: unknown;
+    readonly agent_id?: unknown;
+    readonly [name: string]: unknown;
+  }[];
+  readonly leases?: readonly Readonly<Record<string, unknown>>[];
+  readonly outcome?: "unknown";
+  readonly [name: string]: unknown;
+}
+
+interface Saying {
+  readonly message?: string;
+  readonly hint?: string;
+  readonly data?: ErrorData;
+}
+
 /** The one error class: a code from the registry, words for a person, a next step, and data for a program. */
 export class CotenantError extends Error {
   readonly code: ErrorCode;
   readonly hint: string;
-  readonly data: Readonly<Record<string, unknown>>;
+  readonly data: ErrorData;
 
   constructor(
     code: ErrorCode,
     message: string,
-    extra: { hint?: string; data?: Record<string, unknown>; cause?: unknown } = {},
+    extra: { hint?: string; data?: ErrorData; cause?: unknown } = {},
   ) {
     super(message, extra.cause === undefined ? undefined : { cause: extra.cause });
     this.name = "CotenantError";
     this.code = code;
     this.hint = extra.hint ?? ERRORS[code].hint;
     this.data = extra.data ?? {};
+  }
+
+  /** The same, with more to it: what is not given stays as it was said. */
+  with({ message = this.message, hint = this.hint, data = {} }: Saying): CotenantError {
+    return new CotenantError(this.code, message, { hint, data: { ...this.data, ...data }, cause: this });
+  }
+
+  /** Of the files that it is about, as many as it names. */
+  get paths(): readonly string[] {
+    const { paths } = this.data;
+    // A daemon of another version may have said it.
+    return Array.isArray(paths) ? paths.map((one) => String(one?.path ?? one)) : [];
   }
 
   get exit(): number {
@@ -28,6 +59,22 @@ export class CotenantError extends Error {
     return { code: this.code, message: this.message, hint: this.hint, data: this.data };
   }
 }
+
+/** What comes up again and again, in fewer words: what is wrong, what to do next, and what programs are told. */
+type Constructor = (message: string, hint: string, data?: ErrorData) => CotenantError;
+
+function saying(code: ErrorCode): Constructor {
+  return (message, hint, data = {}) => new CotenantError(code, message, { hint, data });
+}
+
+export const usageError = saying("E_USAGE");
+export const policyError = saying("E_POLICY");
+export const notFoundError = saying("E_NOT_FOUND");
+export const limitError = saying("E_LIMIT");
+export const conflictError = saying("E_LOCK_CONFLICT");
+export const protectedError = saying("E_PROTECTED_REF");
+export const permissionError = saying("E_PERMISSION");
+export const gitError = saying("E_GIT");
 
 export function errorFrom(refusal: Refusal): CotenantError {
   return new CotenantError(refusal.code, refusal.message, {
@@ -87,4 +134,13 @@ export function fileFailure(error: unknown, doing: string, path: string): Cotena
     `${doing} failed: ${error instanceof Error ? error.message : String(error)}`,
     { data, cause: error },
   );
+}
+
+/** Does something with files, and says what it was about where that fails. */
+export async function during<T>(doing: string, path: string, act: () => T | PromiseLike<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    throw fileFailure(error, doing, path);
+  }
 }

@@ -1,4 +1,4 @@
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, limitError } from "../errors/cotenant-error";
 import type { Git, GitOptions } from "../platform/git";
 import { gitWords } from "../platform/git-answers";
 import {
@@ -212,7 +212,5 @@ function unreadable(what: string): CotenantError {
 }
 
 function tooMany(what: string): CotenantError {
-  return new CotenantError("E_LIMIT", `${what} are too many to be looked at at once`, {
-    hint: "push them in parts",
-  });
+  return limitError(`${what} are too many to be looked at at once`, "push them in parts");
 }

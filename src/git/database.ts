@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { CotenantError, during } from "../errors/cotenant-error";
 import type { LastingGit } from "../platform/git";
 import type { GitDigest, Platform } from "../platform/platform";
 import { type Commit, encodeCommit, type ParsedCommit, parseCommit } from "./commit";
@@ -135,19 +135,11 @@ export class ObjectDatabase {
   }
 
   async #syncing(act: () => Promise<void>): Promise<void> {
-    try {
-      await act();
-    } catch (error) {
-      throw fileFailure(error, "syncing Git's objects", this.#root);
-    }
+    await during("syncing Git's objects", this.#root, act);
   }
 
   async #write(type: ObjectType, content: Uint8Array): Promise<ObjectId> {
-    try {
-      return await this.#loose.write(type, content);
-    } catch (error) {
-      throw fileFailure(error, "writing one of Git's objects", this.#root);
-    }
+    return during("writing one of Git's objects", this.#root, () => this.#loose.write(type, content));
   }
 }
 

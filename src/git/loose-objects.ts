@@ -1,3 +1,4 @@
+import { freshSuffix } from "../platform/hex";
 import type { Descriptor, Platform } from "../platform/platform";
 import { nameOfObject, type ObjectFormat, type ObjectId, type ObjectType, withHeader } from "./object-name";
 
@@ -25,24 +26,21 @@ const MOST_READ = 64 << 20;
  * by default syncs none of it.
  */
 export class LooseObjects {
-  readonly #platform: Platform;
-  readonly #root: string;
-  readonly #format: ObjectFormat;
   #modes: { readonly file: number; readonly directory: number } | null = null;
   /** Directories with names that are not on the disk yet. */
   readonly #unsynced = new Set<string>();
   /** Written under another name, and not yet synced. */
   readonly #staged = new Map<ObjectId, Staged>();
 
-  constructor(platform: Platform, root: string, format: ObjectFormat) {
-    this.#platform = platform;
-    this.#root = root;
-    this.#format = format;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly root: string,
+    private readonly format: ObjectFormat,
+  ) {}
 
   /** Null where there is no such file, or a damaged one: Git may know better. */
   async read(oid: ObjectId): Promise<GitObject | null> {
-    const { files, compression, digest } = this.#platform;
+    const { files, compression, digest } = this.platform;
     const staged = this.#staged.get(oid);
     if (staged !== undefined) return { type: staged.type, content: staged.content };
     const packed = await files.readFile(this.#pathOf(oid));
@@ -53,14 +51,14 @@ export class LooseObjects {
     } catch {
       return null;
     }
-    if (nameOfObject(digest, this.#format, whole) !== oid) return null;
+    if (nameOfObject(digest, this.format, whole) !== oid) return null;
     const end = whole.indexOf(0);
     const type = /^(blob|tree|commit|tag) \d+$/.exec(new TextDecoder().decode(whole.subarray(0, end)))?.[1];
     return type === undefined ? null : { type: type as ObjectType, content: whole.subarray(end + 1) };
   }
 
   nameOf(type: ObjectType, content: Uint8Array): ObjectId {
-    return nameOfObject(this.#platform.digest, this.#format, withHeader(type, content));
+    return nameOfObject(this.platform.digest, this.format, withHeader(type, content));
   }
 
   /**
@@ -69,16 +67,15 @@ export class LooseObjects {
    * whole.
    */
   async write(type: ObjectType, content: Uint8Array): Promise<ObjectId> {
-    const { files, compression, digest, random } = this.#platform;
+    const { files, compression, digest, random } = this.platform;
     const whole = withHeader(type, content);
-    const oid = nameOfObject(digest, this.#format, whole);
+    const oid = nameOfObject(digest, this.format, whole);
     if (this.#staged.has(oid)) return oid;
     if (this.#staged.size >= MOST_STAGED) await this.#unstage();
     const modes = await this.#openness();
-    const directory = `${this.#root}/${oid.slice(0, 2)}`;
-    const suffix = Array.from(random.bytes(8), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const directory = `${this.root}/${oid.slice(0, 2)}`;
     // Git's own name for it: its `prune` clears away what a killed process left.
-    const temporary = `${directory}/tmp_obj_${suffix}`;
+    const temporary = `${directory}/tmp_obj_${freshSuffix(random, 8)}`;
     const bytes = await compression.deflate(whole);
     const fd = await this.#createIn(directory, temporary, modes);
     this.#staged.set(oid, { fd, temporary, type, content });
@@ -93,8 +90,8 @@ export class LooseObjects {
 
   /** An object that another program wrote here: its name is on the disk after the next `flush`. */
   adopt(oid: ObjectId): void {
-    this.#unsynced.add(this.#root);
-    this.#unsynced.add(`${this.#root}/${oid.slice(0, 2)}`);
+    this.#unsynced.add(this.root);
+    this.#unsynced.add(`${this.root}/${oid.slice(0, 2)}`);
   }
 
   /** Everything written so far is there for everybody when this returns, with its content on the disk. */
@@ -105,7 +102,7 @@ export class LooseObjects {
   /** Everything written so far is on the disk when this returns (PROTOCOL 21). */
   async flush(): Promise<void> {
     await this.#unstage();
-    const { files } = this.#platform;
+    const { files } = this.platform;
     const directories: string[] = [];
     for (const directory of this.#unsynced)
       if ((await files.stat(directory)) !== null) directories.push(directory);
@@ -124,9 +121,9 @@ export class LooseObjects {
     temporary: string,
     modes: { readonly file: number; readonly directory: number },
   ): Promise<Descriptor> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     // Also the one above: whoever made the directory may have synced nothing.
-    this.#unsynced.add(directory).add(this.#root);
+    this.#unsynced.add(directory).add(this.root);
     for (let tries = 1; ; tries++) {
       try {
         return await files.open(temporary, "create", modes.file);
@@ -139,7 +136,7 @@ export class LooseObjects {
 
   /** The content first, then the name. */
   async #unstage(): Promise<void> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     const staged = [...this.#staged];
     try {
       await files.syncAll(
@@ -158,7 +155,7 @@ export class LooseObjects {
   }
 
   async #discard(): Promise<void> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     const staged = [...this.#staged.values()];
     this.#staged.clear();
     for (const { fd, temporary } of staged) {
@@ -168,13 +165,13 @@ export class LooseObjects {
   }
 
   #pathOf(oid: ObjectId): string {
-    return `${this.#root}/${oid.slice(0, 2)}/${oid.slice(2)}`;
+    return `${this.root}/${oid.slice(0, 2)}/${oid.slice(2)}`;
   }
 
   /** As open as the directory that they are in, and never to be written again. */
   async #openness(): Promise<{ file: number; directory: number }> {
     if (this.#modes !== null) return this.#modes;
-    const mode = (await this.#platform.files.stat(this.#root))?.mode ?? 0o755;
+    const mode = (await this.platform.files.stat(this.root))?.mode ?? 0o755;
     this.#modes = { file: mode & 0o444, directory: mode };
     return this.#modes;
   }

@@ -1,6 +1,7 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
+import { writeNew } from "../platform/write-new";
 import type { ObjectId } from "./object-name";
 import { type RefPlace, readRef, syncRefs } from "./refs";
 
@@ -16,53 +17,38 @@ export interface NewRefPlace extends RefPlace {
  * of one name apart, and there is only this one.
  */
 export class NewRef {
-  readonly #platform: Platform;
-  readonly #place: NewRefPlace;
-  readonly ref: string;
-
-  constructor(platform: Platform, place: NewRefPlace, ref: string) {
-    this.#platform = platform;
-    this.#place = place;
-    this.ref = ref;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly place: NewRefPlace,
+    readonly ref: string,
+  ) {}
 
   /** Its file, synced, still aside. Its object need not be there yet. */
   async stage(oid: ObjectId): Promise<void> {
-    const { files } = this.#platform;
-    const { aside } = this.#place;
-    const bytes = new TextEncoder().encode(`${oid}\n`);
-    try {
-      const fd = await files.open(aside, "create", (await this.#modes()).file);
-      try {
-        for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-        await files.syncAll([fd], []);
-      } finally {
-        await files.close(fd);
-      }
-    } catch (error) {
-      throw fileFailure(error, "writing a ref", aside);
-    }
+    const { files } = this.platform;
+    const { aside } = this.place;
+    await during("writing a ref", aside, async () => {
+      await writeNew(files, aside, `${oid}\n`, (await this.#modes()).file, (fd) => files.syncAll([fd], []));
+    });
   }
 
   /** Once its object is on the disk. False where Git has to do it: the name is taken, or something odd is in the way. */
   async appear(git: Git): Promise<boolean> {
-    const { files } = this.#platform;
-    const isTaken = (await readRef(this.#platform, git, this.#place, this.ref)) !== null;
+    const { files } = this.platform;
+    const isTaken = (await readRef(this.platform, git, this.place, this.ref)) !== null;
     if (isTaken || !(await this.#rename())) {
-      await files.unlink(this.#place.aside);
+      await files.unlink(this.place.aside);
       return false;
     }
-    try {
-      await syncRefs(this.#platform, this.#place, [this.ref]);
-    } catch (error) {
-      throw fileFailure(error, "writing a ref", this.#place.commonDir);
-    }
+    await during("writing a ref", this.place.commonDir, () =>
+      syncRefs(this.platform, this.place, [this.ref]),
+    );
     return true;
   }
 
   async #rename(): Promise<boolean> {
-    const { files } = this.#platform;
-    const { commonDir, aside } = this.#place;
+    const { files } = this.platform;
+    const { commonDir, aside } = this.place;
     const { directory } = await this.#modes();
     // `git pack-refs` takes away directories that it has emptied.
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
@@ -80,7 +66,7 @@ export class NewRef {
 
   /** As open as the refs that are there already. */
   async #modes(): Promise<{ readonly file: number; readonly directory: number }> {
-    const mode = (await this.#platform.files.stat(`${this.#place.commonDir}/refs`))?.mode ?? 0o700;
+    const mode = (await this.platform.files.stat(`${this.place.commonDir}/refs`))?.mode ?? 0o700;
     return { file: (mode & 0o666) | 0o600, directory: mode };
   }
 }

@@ -20,26 +20,22 @@ interface Packed {
  * clearing up may touch until `release`: until then nothing refers to what is in it.
  */
 export class PackWriter {
-  readonly #platform: Platform;
-  readonly #git: LastingGit;
-  readonly #place: ObjectPlace;
-  readonly #mark: string;
   readonly #objects = new Map<ObjectId, Packed>();
   readonly #packs: string[] = [];
   #bytes = 0;
 
   /** `mark` is what the mark says, in one word: whose it is. */
-  constructor(platform: Platform, git: LastingGit, place: ObjectPlace, mark: string) {
-    this.#platform = platform;
-    this.#git = git;
-    this.#place = place;
-    this.#mark = mark;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly git: LastingGit,
+    private readonly place: ObjectPlace,
+    private readonly mark: string,
+  ) {}
 
   async add(type: ObjectType, content: Uint8Array): Promise<ObjectId> {
-    const oid = nameOf(this.#platform, this.#place.config.objectFormat, type, content);
+    const oid = nameOf(this.platform, this.place.config.objectFormat, type, content);
     if (this.#objects.has(oid)) return oid;
-    const body = await this.#platform.compression.deflate(content);
+    const body = await this.platform.compression.deflate(content);
     this.#objects.set(oid, { header: entryHeader(type, content.length), body });
     this.#bytes += body.length;
     if (this.#bytes > MOST_BYTES) await this.#hand();
@@ -49,25 +45,25 @@ export class PackWriter {
   /** Everything added so far is on the disk when this returns. */
   async flush(): Promise<void> {
     if (this.#objects.size > 0) await this.#hand();
-    const directory = `${this.#place.commonDir}/objects/pack`;
-    if (this.#packs.length > 0) await this.#platform.files.syncDirectory(directory);
+    const directory = `${this.place.commonDir}/objects/pack`;
+    if (this.#packs.length > 0) await this.platform.files.syncDirectory(directory);
   }
 
   /** Once something refers to all of it. */
   async release(): Promise<void> {
-    for (const pack of this.#packs) await this.#platform.files.unlink(`${pack}.keep`);
+    for (const pack of this.#packs) await this.platform.files.unlink(`${pack}.keep`);
     this.#packs.length = 0;
   }
 
   async #hand(): Promise<void> {
-    const { worktreeRoot, commonDir, config } = this.#place;
+    const { worktreeRoot, commonDir, config } = this.place;
     const objects = [...this.#objects.values()];
-    const pack = encodePack(this.#platform, config.objectFormat, objects, this.#bytes);
+    const pack = encodePack(this.platform, config.objectFormat, objects, this.#bytes);
     this.#objects.clear();
     this.#bytes = 0;
-    const args = ["-c", "core.fsync=pack,pack-metadata", "index-pack", `--keep=${this.#mark}`, "--stdin"];
+    const args = ["-c", "core.fsync=pack,pack-metadata", "index-pack", `--keep=${this.mark}`, "--stdin"];
     const options = { cwd: worktreeRoot, timeoutMs: TIMEOUT_MS, input: pack };
-    const { status, stdout, stderr } = await this.#git.run(args, options);
+    const { status, stdout, stderr } = await this.git.run(args, options);
     const name = /^(?:keep|pack)\t([0-9a-f]+)/.exec(new TextDecoder().decode(stdout))?.[1];
     if (status !== 0 || name === undefined)
       throw new CotenantError("E_GIT", `Git did not take the new objects: ${gitWords(stderr)}`, {

@@ -78,10 +78,6 @@ export class RefWriterLost extends Error {}
  * It is started before it is needed, because whoever prepares has to say beforehand which process may commit.
  */
 export class RefWriter {
-  readonly #platform: Platform;
-  readonly #git: LastingGit;
-  readonly #place: RefPlace;
-  readonly #reason: string;
   #process: GitProcess | null = null;
   /** Who it is, as long as it has not ended: nobody else gets its number before we have heard of its end. */
   #identity: { readonly of: GitProcess; readonly identity: ProcessIdentity } | null = null;
@@ -92,12 +88,12 @@ export class RefWriter {
   lastWords = "";
 
   /** `reason` is what the reflog says. */
-  constructor(platform: Platform, git: LastingGit, place: RefPlace, reason: string) {
-    this.#platform = platform;
-    this.#git = git;
-    this.#place = place;
-    this.#reason = reason;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly git: LastingGit,
+    private readonly place: RefPlace,
+    private readonly reason: string,
+  ) {}
 
   get isRunning(): boolean {
     return this.#process !== null;
@@ -107,14 +103,14 @@ export class RefWriter {
   async start(inherit: readonly number[]): Promise<ProcessIdentity | null> {
     const args = ["-c", "core.fsync=loose-object,reference", "-c", "core.filesRefLockTimeout=1000"];
     if (this.#process?.isOver === true) await this.close();
-    this.#process ??= this.#git.start([...args, "update-ref", "-m", this.#reason, "--stdin", "-z"], {
-      cwd: this.#place.worktreeRoot,
+    this.#process ??= this.git.start([...args, "update-ref", "-m", this.reason, "--stdin", "-z"], {
+      cwd: this.place.worktreeRoot,
       inherit,
       timeoutMs: 30_000,
     });
     const process = this.#process;
     if (this.#identity?.of === process) return this.#identity.identity;
-    const identity = process.pid === null ? null : await this.#platform.processes.identify(process.pid);
+    const identity = process.pid === null ? null : await this.platform.processes.identify(process.pid);
     if (identity !== null) this.#identity = { of: process, identity };
     return identity;
   }
@@ -122,7 +118,7 @@ export class RefWriter {
   /** Throws `RefMoved` where a ref has another value, or is being changed, and `RefWriterLost` where Git was killed. */
   async prepare(updates: readonly RefUpdate[]): Promise<void> {
     const process = this.#running();
-    const none = noObject(this.#place.config.objectFormat);
+    const none = noObject(this.place.config.objectFormat);
     let text = "start\0";
     // Never through a symbolic ref: the name that was checked is the name that changes.
     for (const { ref, next, previous } of updates)
@@ -156,7 +152,7 @@ export class RefWriter {
 
   /** On the disk when this returns. */
   async sync(refs: readonly string[]): Promise<void> {
-    await syncRefs(this.#platform, this.#place, refs, this.#known);
+    await syncRefs(this.platform, this.place, refs, this.#known);
     for (const ref of refs) this.#known.add(ref.slice(0, ref.lastIndexOf("/")));
   }
 

@@ -1,3 +1,4 @@
+import { hexOf } from "../platform/hex";
 import { type ByteText, byteTextOf } from "./byte-text";
 import { type ObjectFormat, type ObjectId, rawLength } from "./object-name";
 
@@ -73,12 +74,4 @@ function nibble(code: number): number {
 
 function sortName(entry: TreeEntry): ByteText {
   return isTree(entry) ? `${entry.name}/` : entry.name;
-}
-
-const HEX_OF = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
-
-function hexOf(bytes: Uint8Array): string {
-  let text = "";
-  for (const byte of bytes) text += HEX_OF[byte]!;
-  return text;
 }

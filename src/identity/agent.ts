@@ -1,5 +1,5 @@
 import { readAgentFile } from "../config/agent-file";
-import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { CotenantError, orThrow, policyError } from "../errors/cotenant-error";
 import {
   type AgentId,
   agentType,
@@ -15,10 +15,10 @@ import { detectHarness, type Harness } from "./harness";
 import { harnessAgentId, harnessSessionId } from "./harness-agent";
 import type { Environment } from "./repository";
 
-export { harnessAgentId, harnessSessionId } from "./harness-agent";
+export { harnessAgentId } from "./harness-agent";
 
-export type AgentSource = "flag" | "environment" | "harness" | "agent.toml" | "terminal";
-export type SessionSource = "flag" | "environment" | "harness" | "default";
+type AgentSource = "flag" | "environment" | "harness" | "agent.toml" | "terminal";
+type SessionSource = "flag" | "environment" | "harness" | "default";
 
 export interface AgentIdentity {
   readonly agentId: AgentId;
@@ -156,12 +156,9 @@ function nobody(harness: Harness | null): CotenantError {
 
 function notForHarness(agentId: AgentId, from: AgentSource, starter: string): CotenantError {
   const name = /^[a-z]+$/.test(starter) ? `${starter}-1` : "your-name";
-  return new CotenantError(
-    "E_POLICY",
+  return policyError(
     `${agentId} is for people, and this command was started by ${starter} (the id came from: ${from})`,
-    {
-      hint: `run: export ${AGENT_VARIABLE}=agent:${name}, or let a person run the command in a terminal`,
-      data: { agent_id: agentId, source: from, harness: starter },
-    },
+    `run: export ${AGENT_VARIABLE}=agent:${name}, or let a person run the command in a terminal`,
+    { agent_id: agentId, source: from, harness: starter },
   );
 }

@@ -1,4 +1,4 @@
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, limitError } from "../errors/cotenant-error";
 import { utf8Length } from "../kernel/keys";
 import type { Git } from "../platform/git";
 import { gitWords } from "../platform/git-answers";
@@ -41,9 +41,7 @@ const LONGEST_BYTES = 4_096;
 
 function shortName(ref: string): string {
   if (utf8Length(ref) > LONGEST_BYTES) {
-    throw new CotenantError("E_LIMIT", `HEAD names a branch of more than ${LONGEST_BYTES} bytes`, {
-      hint: "check out another branch",
-    });
+    throw limitError(`HEAD names a branch of more than ${LONGEST_BYTES} bytes`, "check out another branch");
   }
   return ref.startsWith(HEADS) ? ref.slice(HEADS.length) : ref;
 }

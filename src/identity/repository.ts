@@ -7,7 +7,7 @@ import { decode, joinPath, nameIn, parentOf, resolveFrom } from "./path-text";
 import { askGitForRepository } from "./repository-by-git";
 import { notARepository, noWorktree, type Repository, repositoryConfig } from "./repository-shape";
 
-export type { Repository, RepositoryConfig } from "./repository-shape";
+export type { Repository } from "./repository-shape";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

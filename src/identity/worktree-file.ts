@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { CotenantError, during, fileFailure } from "../errors/cotenant-error";
 import { parseWorktreeId, type WorktreeId } from "../kernel/ids";
 import { utf8Length } from "../kernel/keys";
 import { isRefusal } from "../kernel/refusal";
@@ -112,7 +112,7 @@ export async function writeWorktreeFile(
   identity: WorktreeIdentity,
 ): Promise<void> {
   const path = worktreeFilePath(gitDir);
-  try {
+  await during("writing the worktree's identity", path, async () => {
     // As open as the Git directory it is in.
     const mode = (((await platform.files.stat(gitDir))?.mode ?? 0o700) & 0o666) | 0o600;
     const record = {
@@ -124,9 +124,7 @@ export async function writeWorktreeFile(
       ...(identity.relocatedAt === null ? {} : { relocated_at: identity.relocatedAt }),
     };
     await replaceFile(platform, path, `${JSON.stringify(record, null, 2)}\n`, mode);
-  } catch (error) {
-    throw fileFailure(error, "writing the worktree's identity", path);
-  }
+  });
 }
 
 /** Removes what a process that died while writing a file left beside it. One of `recentMs` may still be at it. */

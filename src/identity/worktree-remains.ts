@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { decode, joinPath } from "./path-text";
@@ -33,7 +33,7 @@ export async function remainsIn(
   const names = await trackedBelow(git, worktree, DATA_DIRECTORY);
   const tracked = new Set(names.map((path) => path.slice(DATA_DIRECTORY.length + 1).split("/")[0]!));
   const staying: string[] = [];
-  try {
+  await during("looking through the data plane", directory, async () => {
     for (const name of ((await files.readDirectory(directory)) ?? []).sort()) {
       const path = joinPath(directory, name);
       const isFile = (await files.lstat(path))?.kind === "file" && !tracked.has(name);
@@ -42,22 +42,18 @@ export async function remainsIn(
       const isGoing = isFile && (isOwn || text === PROVISIONAL_GITIGNORE || isScaffold(name, text));
       (isGoing ? going : staying).push(path);
     }
-  } catch (error) {
-    throw fileFailure(error, "looking through the data plane", directory);
-  }
+  });
   return { directory, going, staying };
 }
 
 /** Each file, and the directory if nothing is left in it. */
 export async function clearRemains(platform: Platform, { directory, going }: Remains): Promise<void> {
   let at = directory ?? "";
-  try {
+  await during("removing what belonged to this worktree", at, async () => {
     for (const path of going) {
       at = path;
       await platform.files.unlink(path);
     }
     if (directory !== null) await platform.files.removeDirectory(directory);
-  } catch (error) {
-    throw fileFailure(error, "removing what belonged to this worktree", at);
-  }
+  });
 }

@@ -16,8 +16,6 @@ import {
   writeWorktreeFile,
 } from "./worktree-file";
 
-export type { WorktreeIdentity } from "./worktree-file";
-
 export type WorktreePlace = Pick<Repository, "worktreeRoot" | "gitDir" | "commonDir">;
 
 /**
@@ -28,7 +26,7 @@ export type WorktreePlace = Pick<Repository, "worktreeRoot" | "gitDir" | "common
  * - `doubled`: another directory uses the same Git directory and has its id; this one's is computed and never stored
  * - `damaged`: the file cannot be read and is made anew
  */
-export type WorktreeStanding = "stored" | "new" | "moved" | "copied" | "doubled" | "damaged";
+type WorktreeStanding = "stored" | "new" | "moved" | "copied" | "doubled" | "damaged";
 
 export interface WorktreeReading {
   readonly identity: WorktreeIdentity;

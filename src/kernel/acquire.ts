@@ -1,7 +1,7 @@
 import { type Circumstances, type Decision, isLiveWriterLock, standingOf } from "./circumstances";
 import type { Acquire } from "./commands";
 import { type Extent, ExtentIndex } from "./conflicts";
-import type { FencingToken, LeaseId } from "./ids";
+import { type FencingToken, fencingToken, type LeaseId } from "./ids";
 import { adopt, extended, restated, upkeep } from "./keeping";
 import {
   awaitsAdoption,
@@ -226,7 +226,7 @@ function grant(
   }
   const first = nextTokenAbove(view, command);
   const granted = wants.map((want, i) =>
-    newLease(command, want, (first + i) as FencingToken, stoleFrom.get(want.leaseId)!, at),
+    newLease(command, want, fencingToken(first + i), stoleFrom.get(want.leaseId)!, at),
   );
   return { granted, ended };
 }

@@ -31,7 +31,7 @@ export function highestWithinReach(tokens: Iterable<number>, highest: number): n
   return top;
 }
 
-export function isTimeMs(ms: number): boolean {
+function isTimeMs(ms: number): boolean {
   return ms >= 0 && ms <= LATEST_MS;
 }
 

@@ -112,7 +112,7 @@ export interface Stop {
 }
 
 /** Logs the end of whatever is no longer valid. Nothing depends on it. */
-export interface Gc {
+interface Gc {
   readonly kind: "gc";
   readonly actor: Actor;
 }

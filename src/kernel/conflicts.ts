@@ -1,5 +1,14 @@
 import type { WorktreeId } from "./ids";
-import { directoriesAbove, isInside, isPathKey, kindOf, type LeaseKey, pathOf, type RepoPath } from "./keys";
+import {
+  directoriesAbove,
+  dirKeyOf,
+  isInside,
+  isPathKey,
+  kindOf,
+  type LeaseKey,
+  pathOf,
+  type RepoPath,
+} from "./keys";
 import type { Reach } from "./lease";
 
 export interface Extent {
@@ -68,7 +77,7 @@ export class ExtentIndex<E extends Extent> {
     const path = pathOf(other.key);
     if (this.#hasDirectories) {
       for (const above of directoriesAbove(path)) {
-        if (among(this.#byKey.get(`dir:${above}` as LeaseKey))) return true;
+        if (among(this.#byKey.get(dirKeyOf(above)))) return true;
       }
     }
     if (kindOf(other.key) !== "dir") return false;

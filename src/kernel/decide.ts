@@ -15,7 +15,6 @@ import { decideTransfer } from "./transfer";
 import type { View } from "./view";
 
 export { type Circumstances, type Decision, standingOf } from "./circumstances";
-export { leaseSummary } from "./words";
 
 /** What a command comes to: an event to write and apply, nothing to write, or a refusal that changes nothing. */
 export function decide(view: View, command: Command, at: Circumstances): Decision | Refusal {

@@ -1,5 +1,5 @@
 import { type Branded, printable } from "./ids";
-import { type Refusal, refuse } from "./refusal";
+import { isRefusal, type Refusal, refuse } from "./refusal";
 
 /**
  * What the log knows of things that are no leases: the newest stamp of an issue, an open intent, a contention. Each
@@ -27,6 +27,13 @@ export function parseFactName(text: string): FactName | Refusal {
     : refuse("E_USAGE", `"${printable(text)}" is not the name of a fact`, {
         data: { name: printable(text) },
       });
+}
+
+/** One of ours: whoever makes a name that is none has made a mistake. */
+export function factName(kind: string, id: string): FactName {
+  const name = parseFactName(`${kind}:${id}`);
+  if (isRefusal(name)) throw new Error(name.message);
+  return name;
 }
 
 export function factKind(name: FactName): string {

@@ -1,15 +1,22 @@
-import { type Refusal, refuse } from "./refusal";
+import { isRefusal, type Refusal, refuse } from "./refusal";
 
 declare const brand: unique symbol;
+export interface Brand<Name extends string> {
+  readonly [brand]: Name;
+}
 /** A string that only its parser can make. */
-export type Branded<Name extends string> = string & { readonly [brand]: Name };
+export type Branded<Name extends string> = string & Brand<Name>;
 
 export type Ulid = Branded<"Ulid">;
 export type LeaseId = Ulid;
 export type AgentId = Branded<"AgentId">;
 export type SessionId = Branded<"SessionId">;
 export type WorktreeId = Branded<"WorktreeId">;
-export type FencingToken = number & { readonly [brand]: "FencingToken" };
+export type FencingToken = number & Brand<"FencingToken">;
+
+export function fencingToken(value: number): FencingToken {
+  return value as FencingToken;
+}
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
@@ -54,6 +61,12 @@ export function parseUlid(text: string): Ulid | Refusal {
   const folded = /^[0-9A-Za-z]{26}$/.test(text) ? foldCrockford(text) : "";
   if (ULID.test(folded)) return folded as Ulid;
   return refuse("E_USAGE", `"${printable(text)}" is not a ULID (26 letters and digits)`);
+}
+
+/** Null for anything else. */
+export function ulidIn(value: unknown): Ulid | null {
+  const id = typeof value === "string" ? parseUlid(value) : null;
+  return isRefusal(id) ? null : id;
 }
 
 export function ulidTimeMs(id: Ulid): number {

@@ -91,7 +91,7 @@ export function restated(lease: Lease, now: Now): Instant | null {
  * For whoever writes a new expiry: uptime counts against a lease on its holder's machine, so the expiry must
  * have been read there. Only for TTL-bound leases, to which the process means nothing.
  */
-export function stampedBy(lease: Lease, actor: Actor): Lease {
+function stampedBy(lease: Lease, actor: Actor): Lease {
   if (lease.bind !== "ttl" || lease.holder.machineId === actor.holder.machineId) return lease;
   return { ...lease, holder: actor.holder };
 }

@@ -1,4 +1,4 @@
-import { type Branded, parseUlid, parseWorktreeId, printable } from "./ids";
+import { type Branded, parseUlid, parseWorktreeId, printable, type Ulid } from "./ids";
 import { isRefusal, type Refusal, refuse } from "./refusal";
 
 /**
@@ -31,6 +31,16 @@ export function isPathKey(key: LeaseKey): boolean {
 
 export function pathOf(key: LeaseKey): RepoPath {
   return nameOf(key) as RepoPath;
+}
+
+/** Of a key that is an issue's. */
+export function issueOf(key: LeaseKey): Ulid {
+  return nameOf(key) as Ulid;
+}
+
+/** Of a path that is canonical already. */
+export function dirKeyOf(path: RepoPath): LeaseKey {
+  return `dir:${path}` as LeaseKey;
 }
 
 /** Any key in its canonical spelling. Paths must already be relative to the repository. */

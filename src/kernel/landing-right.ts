@@ -13,7 +13,7 @@ export function landingRightId(digest: string): Ulid {
   return makeUlid(0, Uint8Array.from(bytes));
 }
 
-export function isLandingRight(issueId: string): boolean {
+function isLandingRight(issueId: string): boolean {
   return issueId.length === 26 && issueId.startsWith(TIMELESS);
 }
 

@@ -2,7 +2,7 @@ import type { Circumstances } from "./circumstances";
 import { standingOf } from "./circumstances";
 import type { Actor } from "./commands";
 import type { Extent } from "./conflicts";
-import type { Fact, FactName, FactRecord } from "./facts";
+import { type Fact, type FactName, type FactRecord, factName } from "./facts";
 import { printable } from "./ids";
 import { isInside, isPathKey, kindOf, pathOf } from "./keys";
 import { belongsTo, type Lease } from "./lease";
@@ -10,7 +10,7 @@ import { type Refusal, refuse } from "./refusal";
 import type { View } from "./view";
 
 /** The only fact of its kind: there while a person has stopped all new grants. */
-export const PAUSE_FACT = "pause:repository" as FactName;
+export const PAUSE_FACT = factName("pause", "repository");
 
 /** Who has stopped new grants, since when, and why. */
 export interface Pause {

@@ -1,4 +1,4 @@
-import type { Fact, FactName } from "./facts";
+import { type Fact, type FactName, factName } from "./facts";
 import type { AgentId, FencingToken, LeaseId, Ulid } from "./ids";
 import type { LeaseKey } from "./keys";
 import type { Lease } from "./lease";
@@ -32,7 +32,7 @@ export interface Proposal {
 
 export function proposalName(id: Ulid): FactName {
   // In small letters: it becomes a file's name, also where file systems fold case.
-  return `${PROPOSAL}:${id.toLowerCase()}` as FactName;
+  return factName(PROPOSAL, id.toLowerCase());
 }
 
 export function subjectOf({ leaseId, key, fencingToken, agentId }: Lease): Subject {

@@ -28,7 +28,7 @@ export interface Ticket {
 }
 
 /** A stopped process must not hold up the queue behind it. */
-export const TURN_MS = 5_000;
+const TURN_MS = 5_000;
 
 export function isVoid(ticket: Ticket, now: Now, liveness: Liveness): boolean {
   if (liveness === "dead" || remainingMs(ticket.expiresAt, now) <= 0) return true;

@@ -14,7 +14,7 @@ export interface Now extends Instant {
 }
 
 /** Across boots only the wall clock is left; it may be off by a little. */
-export const OTHER_BOOT_GRACE_MS = 2_000;
+const OTHER_BOOT_GRACE_MS = 2_000;
 
 export function instantOf(now: Now): Instant {
   return { wallMs: now.wallMs, clockId: now.clockId, monotonicMs: now.monotonicMs };

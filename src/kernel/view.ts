@@ -1,4 +1,4 @@
-import type { AgentId, FencingToken, LeaseId, Ulid } from "./ids";
+import { type AgentId, type FencingToken, fencingToken, type LeaseId, type Ulid } from "./ids";
 import type { LeaseKey } from "./keys";
 import { type Ended, type Lease, type Slot, slotOf } from "./lease";
 
@@ -23,7 +23,7 @@ export interface View {
 export const EMPTY_VIEW: View = {
   leases: new Map(),
   endings: new Map(),
-  nextToken: 1 as FencingToken,
+  nextToken: fencingToken(1),
 };
 
 export const CLAIM_EVENTS = [
@@ -82,7 +82,7 @@ export function tokenAfter(next: FencingToken, event: ClaimEvent): FencingToken 
   let token: number = next;
   for (const lease of event.leases) token = Math.max(token, lease.fencingToken + 1);
   for (const gone of event.ended) token = Math.max(token, gone.fencingToken + 1);
-  return token as FencingToken;
+  return fencingToken(token);
 }
 
 /** PROTOCOL 23: 1 + the highest of our own counter and of what is known from elsewhere; the counter follows. */
@@ -90,7 +90,7 @@ export function nextTokenAbove(
   view: View,
   { aboveToken = 0 }: { readonly aboveToken?: number },
 ): FencingToken {
-  return Math.max(view.nextToken, aboveToken + 1) as FencingToken;
+  return fencingToken(Math.max(view.nextToken, aboveToken + 1));
 }
 
 export function leasesWithKey(view: View, key: LeaseKey): Lease[] {

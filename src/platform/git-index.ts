@@ -1,5 +1,6 @@
 import { toBinary } from "./binary-text";
 import type { ObjectFormat } from "./git-object";
+import { hexOf } from "./hex";
 import type { Files } from "./platform";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -76,12 +77,8 @@ function objectIn(bytes: Uint8Array, path: string, idBytes: number): string | "f
     if (end === -1) return "further on";
     name = before + toBinary(bytes.subarray(start, end));
     if (name > path) return null;
-    if (name === path) return (flags & STAGE) === 0 ? hex(bytes.subarray(id, flagsAt)) : null;
+    if (name === path) return (flags & STAGE) === 0 ? hexOf(bytes.subarray(id, flagsAt)) : null;
     at = version === 4 ? end + 1 : at + ((end - at + 8) & ~7);
   }
   return null;
-}
-
-function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,4 +1,6 @@
+import { freshSuffix } from "./hex";
 import type { Platform } from "./platform";
+import { writeNew } from "./write-new";
 
 /**
  * A whole new content under an old name, or nothing at all: written beside, synced, renamed, and the directory synced.
@@ -22,9 +24,7 @@ export async function stageFile(
   mode: number,
 ): Promise<() => Promise<void>> {
   const { files, random } = platform;
-  const suffix = Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const temporary = `${path}.new-${suffix}`;
-  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
+  const temporary = `${path}.new-${freshSuffix(random)}`;
   const orClear = async (act: () => Promise<void>) => {
     try {
       await act();
@@ -33,15 +33,7 @@ export async function stageFile(
       throw error;
     }
   };
-  const fd = await files.open(temporary, "create", mode);
-  await orClear(async () => {
-    try {
-      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-      await files.sync(fd);
-    } finally {
-      await files.close(fd);
-    }
-  });
+  await orClear(() => writeNew(files, temporary, content, mode, (fd) => files.sync(fd)));
   return async () => {
     await orClear(async () => files.rename(temporary, path));
     await files.syncDirectory(path.slice(0, path.lastIndexOf("/")) || "/");

@@ -1,4 +1,4 @@
-import type { FencingToken } from "../kernel/ids";
+import { fencingToken } from "../kernel/ids";
 import type { Descriptor, Digest, FileStat, Files } from "../platform/platform";
 import type { CensusName } from "./census";
 import type { Layout, Modes } from "./layout";
@@ -36,7 +36,7 @@ export function decodeApplied(digest: Digest, bytes: Uint8Array | null): Applied
         offset: count(value, "offset"),
         sequence: count(value, "sequence"),
         sum: text(value, "sum"),
-        nextToken: count(value, "next_token") as FencingToken,
+        nextToken: fencingToken(count(value, "next_token")),
         checkpointEnd: count(value, "checkpoint_end"),
       },
       inode: count(value, "inode", Number.MAX_SAFE_INTEGER),
@@ -79,60 +79,58 @@ export function isContinued(applied: Applied, stat: FileStat, bootId: string): b
 
 /** A file of fixed size that is rewritten in place, kept open between writes. */
 export class SmallFile {
-  readonly #files: Files;
-  readonly #path: string;
-  readonly #mode: number;
   #fd: Descriptor | null = null;
 
-  constructor(files: Files, path: string, mode: number) {
-    this.#files = files;
-    this.#path = path;
-    this.#mode = mode;
-  }
+  constructor(
+    private readonly files: Files,
+    private readonly path: string,
+    private readonly mode: number,
+  ) {}
 
   async write(bytes: Uint8Array): Promise<void> {
-    this.#fd ??= await this.#files.open(this.#path, "update-or-create", this.#mode);
-    const written = await this.#files.writeAt(this.#fd, bytes, 0);
+    this.#fd ??= await this.files.open(this.path, "update-or-create", this.mode);
+    const written = await this.files.writeAt(this.#fd, bytes, 0);
     if (written !== bytes.length) throw Object.assign(new Error("short write"), { code: "ENOSPC" });
   }
 
   /** The path may name another file by now, or none. */
   async reopen(): Promise<void> {
-    if (this.#fd !== null) await this.#files.close(this.#fd);
+    if (this.#fd !== null) await this.files.close(this.#fd);
     this.#fd = null;
   }
 }
 
 /** `applied`, remembering what it last said: mostly it says the same as before. */
 export class AppliedFile {
-  readonly #files: Files;
-  readonly #digest: Digest;
   readonly #path: string;
   readonly #file: SmallFile;
   #last: { bytes: Uint8Array; applied: Applied } | null = null;
 
-  constructor(files: Files, digest: Digest, layout: Layout, modes: Modes) {
-    this.#files = files;
-    this.#digest = digest;
+  constructor(
+    private readonly files: Files,
+    private readonly digest: Digest,
+    layout: Layout,
+    modes: Modes,
+  ) {
     this.#path = layout.applied;
     this.#file = new SmallFile(files, layout.applied, modes.file);
   }
 
   async read(): Promise<Applied | null> {
-    const bytes = await this.#files.readFile(this.#path);
+    const bytes = await this.files.readFile(this.#path);
     return bytes === null ? null : this.decode(bytes);
   }
 
   /** What these bytes of it say. */
   decode(bytes: Uint8Array): Applied | null {
     if (this.#last !== null && sameBytes(bytes, this.#last.bytes)) return this.#last.applied;
-    const applied = decodeApplied(this.#digest, bytes);
+    const applied = decodeApplied(this.digest, bytes);
     this.#last = applied === null ? null : { bytes, applied };
     return applied;
   }
 
   async write(applied: Applied): Promise<void> {
-    const bytes = encodeApplied(this.#digest, applied);
+    const bytes = encodeApplied(this.digest, applied);
     this.#last = null;
     await this.#file.write(bytes);
     this.#last = { bytes, applied };

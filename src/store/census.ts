@@ -42,10 +42,6 @@ interface Page {
 }
 
 export class Census {
-  readonly #files: Files;
-  readonly #digest: Digest;
-  readonly #path: string;
-  readonly #capacity: number;
   /** Every entry's check depends on it, so that a page of another table is not taken for one of this. */
   readonly #salt: number;
   readonly #pages = new Map<number, Page>();
@@ -53,11 +49,12 @@ export class Census {
   /** Opened by somebody who may only look, or on a disk that cannot be written. */
   #isReadOnly = false;
 
-  constructor(files: Files, digest: Digest, path: string, capacity: number) {
-    this.#files = files;
-    this.#digest = digest;
-    this.#path = path;
-    this.#capacity = capacity;
+  constructor(
+    private readonly files: Files,
+    private readonly digest: Digest,
+    private readonly path: string,
+    private readonly capacity: number,
+  ) {
     this.#salt = Number.parseInt(digest.sha256(path.slice(path.lastIndexOf("/") + 1)).slice(0, 8), 16);
   }
 
@@ -69,7 +66,7 @@ export class Census {
   async count(what: string): Promise<number> {
     const { high, low } = this.#hash(what);
     for (let i = 0; i < REACH; i++) {
-      const at = (low + i) % this.#capacity;
+      const at = (low + i) % this.capacity;
       const entry = this.#entryIn(this.#pages.get(pageOf(at)) ?? (await this.#load(at)), at);
       if (entry === null) return 0;
       if (entry.high === high && entry.low === low) return entry.count;
@@ -82,7 +79,7 @@ export class Census {
     const { high, low } = this.#hash(what);
     let free: number | null = null;
     for (let i = 0; i < REACH; i++) {
-      const at = (low + i) % this.#capacity;
+      const at = (low + i) % this.capacity;
       const entry = this.#entryIn(this.#pages.get(pageOf(at)) ?? (await this.#load(at)), at);
       if (entry !== null && entry.high === high && entry.low === low)
         return this.#put(at, { high, low, count: Math.max(0, entry.count + step) });
@@ -90,7 +87,7 @@ export class Census {
       if (entry === null) break;
     }
     if (step <= 0) return;
-    if (free === null) throw new CrowdedCensus(this.#path);
+    if (free === null) throw new CrowdedCensus(this.path);
     return this.#put(free, { high, low, count: step });
   }
 
@@ -99,7 +96,7 @@ export class Census {
       if (!page.isDirty) continue;
       if (this.#fd === null || this.#isReadOnly) await this.#reopen();
       const fd = this.#fd ?? (await this.#keep(await this.#open("update")));
-      if ((await this.#files.writeAt(fd, page.bytes, number * PAGE_BYTES)) !== PAGE_BYTES)
+      if ((await this.files.writeAt(fd, page.bytes, number * PAGE_BYTES)) !== PAGE_BYTES)
         throw Object.assign(new Error("short write"), { code: "ENOSPC" });
       page.isDirty = false;
     }
@@ -118,19 +115,19 @@ export class Census {
   /** Makes the file, with these entries, in the place of whatever has the name. */
   async create(entries: readonly Entry[], mode: number): Promise<void> {
     this.forget();
-    for (let at = 0; at < this.#capacity; at += PER_PAGE) this.#pages.set(pageOf(at), blankPage());
-    for (let at = 0; at < this.#capacity; at++) this.#put(at, UNUSED);
+    for (let at = 0; at < this.capacity; at += PER_PAGE) this.#pages.set(pageOf(at), blankPage());
+    for (let at = 0; at < this.capacity; at++) this.#put(at, UNUSED);
     for (const entry of entries) this.#put(this.#freeFor(entry), entry);
     for (const page of this.#pages.values()) page.isDirty = true;
-    await this.#files.unlink(this.#path);
-    this.#fd = await this.#files.open(this.#path, "update-or-create", mode);
+    await this.files.unlink(this.path);
+    this.#fd = await this.files.open(this.path, "update-or-create", mode);
     await this.flush();
   }
 
   /** Everything it counts, also what was not flushed. */
   async entries(): Promise<Entry[]> {
     const all: Entry[] = [];
-    for (let at = 0; at < this.#capacity; at++) {
+    for (let at = 0; at < this.capacity; at++) {
       const entry = this.#entryIn(this.#pages.get(pageOf(at)) ?? (await this.#load(at)), at);
       if (entry !== null && entry.count > 0) all.push(entry);
     }
@@ -139,10 +136,10 @@ export class Census {
 
   #freeFor({ low }: Entry): number {
     for (let i = 0; i < REACH; i++) {
-      const at = (low + i) % this.#capacity;
+      const at = (low + i) % this.capacity;
       if (this.#entryIn(this.#pages.get(pageOf(at))!, at) === null) return at;
     }
-    throw new CrowdedCensus(this.#path);
+    throw new CrowdedCensus(this.path);
   }
 
   /** Null where nothing has ever been. Zeros are what a lost page reads as, and nothing of ours. */
@@ -169,8 +166,8 @@ export class Census {
   async #load(at: number): Promise<Page> {
     const fd = this.#fd ?? (await this.#keep(await this.#openToRead()));
     const number = pageOf(at);
-    const bytes = await this.#files.read(fd, number * PAGE_BYTES, PAGE_BYTES);
-    if (bytes.length !== PAGE_BYTES) throw new DamagedCensus(this.#path);
+    const bytes = await this.files.read(fd, number * PAGE_BYTES, PAGE_BYTES);
+    if (bytes.length !== PAGE_BYTES) throw new DamagedCensus(this.path);
     const page = pageFrom(bytes.slice());
     this.#pages.set(number, page);
     return page;
@@ -189,10 +186,10 @@ export class Census {
 
   async #open(mode: "read" | "update"): Promise<Descriptor> {
     try {
-      return await this.#files.open(this.#path, mode);
+      return await this.files.open(this.path, mode);
     } catch (error) {
       const code = (error as { code?: unknown }).code;
-      if (code === "ENOENT" || code === "ENOTDIR") throw new DamagedCensus(this.#path);
+      if (code === "ENOENT" || code === "ENOTDIR") throw new DamagedCensus(this.path);
       throw error;
     }
   }
@@ -201,7 +198,7 @@ export class Census {
   async #keep(opened: Descriptor): Promise<Descriptor> {
     const kept = this.#fd ?? opened;
     this.#fd = kept;
-    if (kept !== opened) await this.#files.close(opened);
+    if (kept !== opened) await this.files.close(opened);
     return kept;
   }
 
@@ -209,11 +206,11 @@ export class Census {
     const fd = this.#fd;
     this.#fd = null;
     this.#isReadOnly = false;
-    if (fd !== null) await this.#files.close(fd);
+    if (fd !== null) await this.files.close(fd);
   }
 
   #hash(what: string): { high: number; low: number } {
-    const digest = this.#digest.sha256(what);
+    const digest = this.digest.sha256(what);
     return {
       high: Number.parseInt(digest.slice(0, 8), 16),
       low: Number.parseInt(digest.slice(8, 16), 16),

@@ -1,4 +1,5 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { CotenantError, during } from "../errors/cotenant-error";
+import { freshSuffix } from "../platform/hex";
 import type { Files } from "../platform/platform";
 import type { LogActor } from "./envelope";
 import type { Layout } from "./layout";
@@ -25,7 +26,7 @@ export async function dismantle(
     if (wasThere)
       await store.hold(actor, async () => {
         await inspect();
-        await rename(store, `${layout.root}.gone-${hex(platform.random.bytes(6))}`);
+        await rename(store, `${layout.root}.gone-${freshSuffix(platform.random)}`);
       });
   } catch (error) {
     // Somebody else's call was first, and ours found nothing left to lock.
@@ -49,12 +50,10 @@ export async function removedStores(files: Files, { root }: Layout): Promise<str
 /** Durable before anything is deleted, or a power cut could leave half a store under its old name. */
 async function rename({ platform, layout }: Store, gone: string): Promise<void> {
   const { files } = platform;
-  try {
+  await during("taking the control plane away", layout.root, async () => {
     await files.rename(layout.root, gone);
     await files.syncDirectory(layout.root.slice(0, layout.root.lastIndexOf("/")) || "/");
-  } catch (error) {
-    throw fileFailure(error, "taking the control plane away", layout.root);
-  }
+  });
 }
 
 /** As much as can be. In a shared repository each user's secrets are for that user alone to remove. */
@@ -89,8 +88,4 @@ async function removeInside(files: Files, directory: string): Promise<string | n
   for (const name of (await files.readDirectory(directory)) ?? [])
     left = (await remove(files, `${directory}/${name}`)) ?? left;
   return left;
-}
-
-function hex(bytes: Uint8Array): string {
-  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

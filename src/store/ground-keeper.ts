@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { CotenantError, during } from "../errors/cotenant-error";
 import type { Descriptor, Platform } from "../platform/platform";
 import { acknowledgedDamage, corrupt } from "./damage";
 import { decodeLine, type LogActor } from "./envelope";
@@ -21,26 +21,18 @@ export interface GroundKeeperOptions extends IndexFollowerOptions {
 /** Keeps log and index in step. Everything here happens under the mutex. */
 export class GroundKeeper {
   readonly suspicion: Suspicion;
-  readonly #platform: Platform;
-  readonly #layout: Layout;
-  readonly #options: GroundKeeperOptions;
   readonly #index: IndexFollower;
-  readonly #mark: SyncMark;
   readonly #log: LogFile;
   readonly #segments: Segments;
 
   constructor(
-    platform: Platform,
-    layout: Layout,
+    private readonly platform: Platform,
+    private readonly layout: Layout,
     index: IndexTree,
-    mark: SyncMark,
-    options: GroundKeeperOptions,
+    private readonly mark: SyncMark,
+    private readonly options: GroundKeeperOptions,
   ) {
-    this.#platform = platform;
-    this.#layout = layout;
-    this.#options = options;
     this.#index = new IndexFollower(platform, layout, index, mark, options);
-    this.#mark = mark;
     this.suspicion = new Suspicion(platform.files, layout, options.modes);
     this.#log = new LogFile(platform.files, layout, options.modes);
     this.#segments = new Segments(platform, layout, options.modes);
@@ -49,19 +41,19 @@ export class GroundKeeper {
   /** PROTOCOL 6: trusts in O(1) what has only grown, reads what was added, verifies everything else once. */
   async stand(actor: LogActor, callers = 1): Promise<Ground> {
     let log = (await this.#log.attach()) ?? (await this.#createFirst(actor));
-    if (log.isReopened) await this.#mark.reload();
+    if (log.isReopened) await this.mark.reload();
     if (await this.suspicion.isRaised()) log = await this.#leaveSuspect(log);
     const ground = await this.#index.catchUp(log, callers);
     if (ground === null) return this.#rebuild(log);
     // More than there is was known to be durable: of another log that had this place, or of this one.
-    const isShort = this.#mark.known > ground.head.sequence;
-    return isShort && (await this.#mark.reload()) > ground.head.sequence ? this.#rebuild(log) : ground;
+    const isShort = this.mark.known > ground.head.sequence;
+    return isShort && (await this.mark.reload()) > ground.head.sequence ? this.#rebuild(log) : ground;
   }
 
   /** The same ground, from the log alone: the index was found damaged. Mends it for the next one. */
   async standAnew(ground: Ground): Promise<Ground> {
     const { fd } = ground;
-    const stat = await this.#platform.files.fstat(fd);
+    const stat = await this.platform.files.fstat(fd);
     const replay = await this.#verify({ fd, stat });
     await this.#index.rebuild(replay, fd);
     return groundOf(fd, replay.head, Overlay.of(replay), null);
@@ -89,7 +81,7 @@ export class GroundKeeper {
       throw error;
     }
     await this.#index.follow(ground, callers);
-    if (ground.head.offset < Math.max(this.#options.rotateBytes, ground.head.checkpointEnd * 8)) return;
+    if (ground.head.offset < Math.max(this.options.rotateBytes, ground.head.checkpointEnd * 8)) return;
     try {
       await this.rotate(ground, actor);
     } catch {
@@ -98,7 +90,7 @@ export class GroundKeeper {
   }
 
   async rotate(ground: Ground, actor: LogActor): Promise<void> {
-    const { files, digest } = this.#platform;
+    const { files, digest } = this.platform;
     const { fd, head } = ground;
     try {
       await files.datasync(fd);
@@ -110,9 +102,9 @@ export class GroundKeeper {
     // What another process's sync has lost meanwhile, ours did not write. The checkpoint would carry the leases, but
     // what goes to the archive is the only record of how they came to be.
     if (await this.suspicion.isRaised()) throw failedElsewhere();
-    await this.#mark.advance(head.sequence);
+    await this.mark.advance(head.sequence);
     const replay = await replayLog(files, digest, fd, head.offset, new Replay());
-    if (replay.damage !== null) throw corrupt(replay.damage, this.#layout.log);
+    if (replay.damage !== null) throw corrupt(replay.damage, this.layout.log);
     if (replay.head.sum !== head.sum) throw new Error("the log changed under rotation");
     const reach = await this.#index.bringUp(ground);
     const checkpoint = { replay, segment: head.segment + 1, nextToken: head.nextToken, extra: {} };
@@ -131,7 +123,7 @@ export class GroundKeeper {
     let log = await this.#log.attach();
     if (log === null) return false;
     if (await this.suspicion.isRaised()) log = await this.#leaveSuspect(log);
-    const { files, digest } = this.#platform;
+    const { files, digest } = this.platform;
     let isThere = false;
     const ending = `"sum":"${line.sum}"}`;
     await eachLine(files, log.fd, 0, log.stat.size, (text) => {
@@ -148,7 +140,7 @@ export class GroundKeeper {
     keptAs: string | null,
     extra: Record<string, unknown>,
   ): Promise<Head> {
-    const { files, digest } = this.#platform;
+    const { files, digest } = this.platform;
     const segment = replay.head.segment + 1;
     const checkpoint = { replay, segment, nextToken: replay.head.nextToken, extra };
     await this.#segments.replace(checkpoint, actor, keptAs);
@@ -156,7 +148,7 @@ export class GroundKeeper {
     const log = (await this.#log.attach())!;
     const fresh = await replayLog(files, digest, log.fd, log.stat.size, new Replay());
     await this.#index.rebuild(fresh, log.fd);
-    await this.#mark.advance(fresh.head.sequence);
+    await this.mark.advance(fresh.head.sequence);
     return fresh.head;
   }
 
@@ -166,18 +158,16 @@ export class GroundKeeper {
   }
 
   async makeDirectories(): Promise<void> {
-    const { files } = this.#platform;
-    const { directory } = this.#options.modes;
-    const { root, archive, index, queue, heartbeat, locks, secrets } = this.#layout;
-    try {
+    const { files } = this.platform;
+    const { directory } = this.options.modes;
+    const { root, archive, index, queue, heartbeat, locks, secrets } = this.layout;
+    await during("making the control plane", root, async () => {
       for (const path of [root, archive, index, queue, heartbeat, locks])
         await files.makeDirectory(path, directory);
       // Where several users share it, each keeps a private directory of its own in there.
       const shared = (directory & 0o070) !== 0;
       await files.makeDirectory(secrets, shared ? directory | 0o1000 : directory);
-    } catch (error) {
-      throw fileFailure(error, "making the control plane", root);
-    }
+    });
   }
 
   // --- inside ---------------------------------------------------------------------------------------------
@@ -186,7 +176,7 @@ export class GroundKeeper {
     if (await this.hasBeen()) {
       // A log that was there and is gone: starting over would hand out old fencing tokens again.
       throw new CotenantError("E_LOG_CORRUPT", "the log is gone, but there was one", {
-        data: { path: this.#layout.log },
+        data: { path: this.layout.log },
       });
     }
     await this.makeDirectories();
@@ -197,8 +187,8 @@ export class GroundKeeper {
 
   /** The control plane itself must be on the disk before anything in it is promised. */
   async #settleRoot(): Promise<void> {
-    const { files } = this.#platform;
-    const { root } = this.#layout;
+    const { files } = this.platform;
+    const { root } = this.layout;
     try {
       await files.syncDirectory(root.slice(0, root.lastIndexOf("/")) || "/");
     } catch (error) {
@@ -212,8 +202,8 @@ export class GroundKeeper {
 
   /** Whether there are traces of an earlier log. */
   async hasBeen(): Promise<boolean> {
-    const archived = (await this.#platform.files.readDirectory(this.#layout.archive)) ?? [];
-    return archived.length > 0 || (await this.#index.isThere()) || (await this.#mark.reload()) > 0;
+    const archived = (await this.platform.files.readDirectory(this.layout.archive)) ?? [];
+    return archived.length > 0 || (await this.#index.isThere()) || (await this.mark.reload()) > 0;
   }
 
   /** From nothing: another boot, a changed file, a lost or damaged index. */
@@ -221,35 +211,33 @@ export class GroundKeeper {
     // Some may have been lost with the power.
     await this.makeDirectories();
     const certain = (await this.#segments.isNameUncertain()) ? await this.#leaveSuspect(log) : log;
-    await this.#mark.reload();
+    await this.mark.reload();
     return this.#index.rebuild(await this.#verify(certain), certain.fd);
   }
 
   /** Reads the whole log. Stops at damage to what was acknowledged; a torn tail is gone afterwards. */
   async #verify(log: Pick<AttachedLog, "fd" | "stat">): Promise<Replay> {
-    const { files, digest } = this.#platform;
+    const { files, digest } = this.platform;
     const replay = await replayLog(files, digest, log.fd, log.stat.size, new Replay());
-    const damage = acknowledgedDamage(replay, await this.#mark.read());
-    if (damage !== null) throw corrupt(damage, this.#layout.log);
+    const damage = acknowledgedDamage(replay, await this.mark.read());
+    if (damage !== null) throw corrupt(damage, this.layout.log);
     await this.#setAside(log, replay);
     return replay;
   }
 
   async #setAside({ fd, stat }: Pick<AttachedLog, "fd" | "stat">, { damage }: Replay): Promise<void> {
     if (damage === null) return;
-    const { files } = this.#platform;
-    try {
-      const aside = `${this.#layout.archive}/torn-${fileTime(this.#now())}-${damage.offset}.jsonl`;
+    const { files } = this.platform;
+    await during("setting aside the log's torn tail", this.layout.log, async () => {
+      const aside = `${this.layout.archive}/torn-${fileTime(this.#now())}-${damage.offset}.jsonl`;
       await this.#copyTail(fd, damage.offset, stat.size, aside);
       await files.truncate(fd, damage.offset);
-    } catch (error) {
-      throw fileFailure(error, "setting aside the log's torn tail", this.#layout.log);
-    }
+    });
   }
 
   async #copyTail(fd: Descriptor, from: number, to: number, target: string): Promise<void> {
-    const { files } = this.#platform;
-    const aside = await files.open(target, "append", this.#options.modes.file);
+    const { files } = this.platform;
+    const aside = await files.open(target, "append", this.options.modes.file);
     try {
       for (let at = from; at < to; ) {
         const bytes = await files.read(fd, at, Math.min(1 << 20, to - at));
@@ -265,17 +253,15 @@ export class GroundKeeper {
   }
 
   async #leaveSuspect(log: AttachedLog): Promise<AttachedLog> {
-    try {
+    await during("moving the log to a file that can be synced", this.layout.log, async () => {
       const { head } = await this.#verify(log);
       await this.#segments.copy(log.fd, head, `suspect-${segmentName(head.segment)}`);
       await this.suspicion.lay();
-    } catch (error) {
-      throw fileFailure(error, "moving the log to a file that can be synced", this.#layout.log);
-    }
+    });
     return (await this.#log.attach())!;
   }
 
   #now(): number {
-    return this.#platform.clock.wallMs();
+    return this.platform.clock.wallMs();
   }
 }

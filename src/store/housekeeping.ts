@@ -1,4 +1,5 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
+import { writeNew } from "../platform/write-new";
 import type { LogActor } from "./envelope";
 import { MEMORY_MS } from "./replay";
 import type { Store } from "./store";
@@ -17,7 +18,7 @@ export interface TidyReport {
 
 /** What `gc` does beyond logging the end of lapsed leases. */
 export async function tidy(store: Store, actor: LogActor, options: TidyOptions): Promise<TidyReport> {
-  try {
+  return during("tidying the store", store.layout.root, async () => {
     await store.hold(actor, async () => {
       const ground = await store.keeper.stand(actor);
       if (options.compact) await store.keeper.rotate(ground, actor);
@@ -30,9 +31,7 @@ export async function tidy(store: Store, actor: LogActor, options: TidyOptions):
       return names;
     });
     return { packed: packed ?? [], compacted: options.compact };
-  } catch (error) {
-    throw fileFailure(error, "tidying the store", store.layout.root);
-  }
+  });
 }
 
 async function prune(store: Store, actor: LogActor): Promise<void> {
@@ -82,23 +81,12 @@ async function writeFlatIndex(store: Store, content: Readonly<Record<string, unk
     generated_at: new Date(store.platform.clock.wallMs()).toISOString(),
     ...content,
   };
-  await writeWhole(
-    store,
-    store.layout.flatIndex,
-    new TextEncoder().encode(`${JSON.stringify(document, null, 2)}\n`),
-  );
+  await writeWhole(store, store.layout.flatIndex, `${JSON.stringify(document, null, 2)}\n`);
 }
 
-async function writeWhole(store: Store, path: string, bytes: Uint8Array): Promise<void> {
+async function writeWhole(store: Store, path: string, content: string | Uint8Array): Promise<void> {
   const { files } = store.platform;
-  const temporary = `${path}.new`;
-  await files.unlink(temporary);
-  const fd = await files.open(temporary, "create", store.options.modes.file);
-  try {
-    for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-    await files.sync(fd);
-  } finally {
-    await files.close(fd);
-  }
-  await files.rename(temporary, path);
+  await files.unlink(`${path}.new`);
+  await writeNew(files, `${path}.new`, content, store.options.modes.file, (fd) => files.sync(fd));
+  await files.rename(`${path}.new`, path);
 }

@@ -1,4 +1,5 @@
 import { bootOf } from "../kernel/time";
+import { freshSuffix } from "../platform/hex";
 import type { Descriptor, FileStat, Platform } from "../platform/platform";
 import { AppliedFile, isContinued } from "./applied";
 import type { CensusName } from "./census";
@@ -38,24 +39,16 @@ const NO_CENSUS: CensusName = { build: "", capacity: 0 };
  * fails here fails an operation: the log has it, and an index can be built again.
  */
 export class IndexFollower {
-  readonly #platform: Platform;
-  readonly #options: IndexFollowerOptions;
-  readonly #index: IndexTree;
-  readonly #mark: SyncMark;
   readonly #applied: AppliedFile;
   #memory: Memory | null = null;
 
   constructor(
-    platform: Platform,
+    private readonly platform: Platform,
     layout: Layout,
-    index: IndexTree,
-    mark: SyncMark,
-    options: IndexFollowerOptions,
+    private readonly index: IndexTree,
+    private readonly mark: SyncMark,
+    private readonly options: IndexFollowerOptions,
   ) {
-    this.#platform = platform;
-    this.#options = options;
-    this.#index = index;
-    this.#mark = mark;
     this.#applied = new AppliedFile(platform.files, platform.digest, layout, options.modes);
   }
 
@@ -72,13 +65,13 @@ export class IndexFollower {
     const applied = await this.#applied.read();
     if (applied === null || !isContinued(applied, log.stat, this.#bootId())) return null;
     const { census, head } = applied;
-    await this.#index.standOn(census, head.sequence);
-    const { files, digest } = this.#platform;
+    await this.index.standOn(census, head.sequence);
+    const { files, digest } = this.platform;
     const { size } = log.stat;
     const reach: Reach = { census, head };
     if (head.offset === size) return groundOf(log.fd, head, new Overlay(), reach);
     // Whoever wrote those lines may have got half way with them: counts that were read before it are too low now.
-    this.#index.forget();
+    this.index.forget();
     const known = this.#remembered(log, reach);
     const replay = await replayLog(files, digest, log.fd, size, new Replay(known?.head ?? head));
     // A torn tail, or bytes put in further up that pushed whole lines past where we look: the chain tells.
@@ -94,7 +87,7 @@ export class IndexFollower {
       const index = await this.#apply(ground, reach);
       return { ...ground, overlay: new Overlay(), index };
     } catch {
-      this.#index.forget();
+      this.index.forget();
       return ground;
     }
   }
@@ -110,11 +103,11 @@ export class IndexFollower {
 
   /** A new index, of the whole log. */
   async rebuild(replay: Replay, fd: Descriptor): Promise<Ground> {
-    const { files, random, clock } = this.#platform;
+    const { files, random, clock } = this.platform;
     const overlay = Overlay.of(replay, clock.wallMs() - MEMORY_MS);
     try {
       await this.#applied.reopen();
-      await this.#mark.reopen();
+      await this.mark.reopen();
       // Until it is whole again, nobody must take what is there for an index.
       await this.#applied.write({
         bootId: "",
@@ -124,14 +117,14 @@ export class IndexFollower {
         mtimeMs: 0,
         census: NO_CENSUS,
       });
-      await this.#index.clear(hex(random.bytes(6)), overlay.slots.size, overlay.facts.size);
-      const census = await this.#index.apply(overlay.withoutAbsent(), replay.head.sequence);
+      await this.index.clear(freshSuffix(random), overlay.slots.size, overlay.facts.size);
+      const census = await this.index.apply(overlay.withoutAbsent(), replay.head.sequence);
       const reach: Reach = { census, head: replay.head };
       await this.move(reach, await files.fstat(fd));
-      await this.#mark.advance(0);
+      await this.mark.advance(0);
       return groundOf(fd, replay.head, new Overlay(), reach);
     } catch {
-      this.#index.forget();
+      this.index.forget();
       return groundOf(fd, replay.head, overlay, null);
     }
   }
@@ -142,7 +135,7 @@ export class IndexFollower {
     try {
       await this.#follow(ground, ground.index, this.#lagBytes(callers));
     } catch {
-      this.#index.forget();
+      this.index.forget();
     }
   }
 
@@ -152,7 +145,7 @@ export class IndexFollower {
       await this.#apply(ground, index);
       return;
     }
-    const stat = await this.#platform.files.fstat(fd);
+    const stat = await this.platform.files.fstat(fd);
     await this.move(index, stat);
     this.#memory = { reach: index, head, inode: stat.inode, mtimeMs: stat.mtimeMs, overlay };
   }
@@ -162,7 +155,7 @@ export class IndexFollower {
     try {
       if (ground.index !== null) await this.#apply(ground, ground.index);
     } catch {
-      this.#index.forget();
+      this.index.forget();
     }
     const applied = await this.#applied.read();
     return applied?.head.sum === ground.head.sum ? applied : null;
@@ -173,12 +166,12 @@ export class IndexFollower {
     if (index.head.offset === head.offset) return index;
     if (index.head.offset !== base.offset) {
       // Whoever found lines beyond the index may have got half way with them; and the file may be another one by now.
-      this.#index.forget();
+      this.index.forget();
       await this.#applied.reopen();
     }
-    const census = await this.#index.apply(overlay, head.sequence);
+    const census = await this.index.apply(overlay, head.sequence);
     const reach: Reach = { census, head };
-    await this.move(reach, await this.#platform.files.fstat(fd));
+    await this.move(reach, await this.platform.files.fstat(fd));
     this.#memory = null;
     return reach;
   }
@@ -186,7 +179,7 @@ export class IndexFollower {
   /** A write that was taken back has changed nothing but the file's time: no reason to rebuild the index. */
   async excuse({ fd, base, index }: Ground): Promise<void> {
     try {
-      const stat = await this.#platform.files.fstat(fd);
+      const stat = await this.platform.files.fstat(fd);
       const applied = await this.#applied.read();
       if (index !== null && stat.size === base.offset && applied?.size === base.offset)
         await this.move(index, stat);
@@ -203,14 +196,10 @@ export class IndexFollower {
 
   /** Making and removing files costs more than all else, and most of what many callers take is given back soon. */
   #lagBytes(callers: number): number {
-    return this.#options.indexLagBytes * (callers > 1 ? CROWD : 1);
+    return this.options.indexLagBytes * (callers > 1 ? CROWD : 1);
   }
 
   #bootId(): string {
-    return bootOf(this.#platform.clock.clockId());
+    return bootOf(this.platform.clock.clockId());
   }
-}
-
-function hex(bytes: Uint8Array): string {
-  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

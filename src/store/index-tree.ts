@@ -4,6 +4,7 @@ import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId, WorktreeId } from "../kernel/ids";
 import {
   directoriesAbove,
+  dirKeyOf,
   isInside,
   isPathKey,
   KEY_KINDS,
@@ -37,20 +38,17 @@ export interface Changes {
  */
 export class IndexTree {
   readonly facts: FactTree;
-  readonly #files: Files;
-  readonly #digest: Digest;
-  readonly #layout: Layout;
-  readonly #modes: Modes;
   readonly #names: TreeNames;
   readonly #tree: TreeFiles;
   #census: { readonly name: CensusName; readonly table: Census; asOf: number } | null = null;
   #nextToken = Number.POSITIVE_INFINITY;
 
-  constructor(files: Files, digest: Digest, layout: Layout, modes: Modes) {
-    this.#files = files;
-    this.#digest = digest;
-    this.#layout = layout;
-    this.#modes = modes;
+  constructor(
+    private readonly files: Files,
+    private readonly digest: Digest,
+    private readonly layout: Layout,
+    private readonly modes: Modes,
+  ) {
     this.#names = new TreeNames(layout, digest);
     this.#tree = new TreeFiles(files, digest, modes);
     this.facts = new FactTree(this.#tree, this.#names, {
@@ -114,7 +112,7 @@ export class IndexTree {
     for (const lease of await this.onKey(extent.key)) if (add(lease)) return found;
     if (!isPathKey(extent.key)) return found;
     for (const above of directoriesAbove(pathOf(extent.key)))
-      for (const lease of await this.onKey(`dir:${above}` as LeaseKey)) if (add(lease)) return found;
+      for (const lease of await this.onKey(dirKeyOf(above))) if (add(lease)) return found;
     if (kindOf(extent.key) === "dir")
       for await (const lease of this.#inside(pathOf(extent.key))) if (add(lease)) return found;
     return found;
@@ -224,11 +222,11 @@ export class IndexTree {
     await this.#census?.table.close();
     this.#census = null;
     this.forget();
-    const { index, applied, synced } = this.#layout;
+    const { index, applied, synced } = this.layout;
     await this.#tree.empty(index, [applied, synced]);
     const name: CensusName = { build, capacity: Census.capacityFor(leases * 2 + facts) };
     const table = this.#table(name);
-    await table.create([], this.#modes.file);
+    await table.create([], this.modes.file);
     this.#census = { name, table, asOf: 0 };
   }
 
@@ -249,8 +247,8 @@ export class IndexTree {
       if (!isWanted) await this.#tree.remove(`${ended}/${name}`);
     }
     const current = this.#census === null ? "" : this.#names.census(this.#census.name);
-    for (const name of await this.#tree.list(this.#layout.index)) {
-      const path = `${this.#layout.index}/${name}`;
+    for (const name of await this.#tree.list(this.layout.index)) {
+      const path = `${this.layout.index}/${name}`;
       if (this.#names.isCensus(name) && path !== current) await this.#tree.remove(path);
     }
     for (const kind of KEY_KINDS) await this.#pruneEmpty(this.#names.tree(kind));
@@ -297,13 +295,13 @@ export class IndexTree {
     const { name, table, asOf } = this.#census!;
     const larger: CensusName = { build: name.build, capacity };
     const next = this.#table(larger);
-    await next.create(entries, this.#modes.file);
+    await next.create(entries, this.modes.file);
     this.#census = { name: larger, table: next, asOf };
     await table.close();
   }
 
   #table(name: CensusName): Census {
-    return new Census(this.#files, this.#digest, this.#names.census(name), name.capacity);
+    return new Census(this.files, this.digest, this.#names.census(name), name.capacity);
   }
 
   // --- walking ----------------------------------------------------------------------------------------

@@ -24,20 +24,17 @@ interface OpenLog {
 
 /** The current segment, opened for appending. Used under the mutex only. */
 export class LogFile {
-  readonly #files: Files;
-  readonly #layout: Layout;
-  readonly #modes: Modes;
   #open: OpenLog | null = null;
 
-  constructor(files: Files, layout: Layout, modes: Modes) {
-    this.#files = files;
-    this.#layout = layout;
-    this.#modes = modes;
-  }
+  constructor(
+    private readonly files: Files,
+    private readonly layout: Layout,
+    private readonly modes: Modes,
+  ) {}
 
   /** Null when there is no log yet. Reopens after a rotation: the old descriptor leads into the archive. */
   async attach(): Promise<AttachedLog | null> {
-    const named = await this.#files.stat(this.#layout.log);
+    const named = await this.files.stat(this.layout.log);
     if (named === null) {
       await this.detach();
       return null;
@@ -45,8 +42,8 @@ export class LogFile {
     if (this.#open !== null && this.#open.inode !== named.inode) await this.detach();
     const isReopened = this.#open === null;
     if (this.#open === null) {
-      const fd = await this.#files.open(this.#layout.log, "append", this.#modes.file);
-      this.#open = { fd, inode: (await this.#files.fstat(fd)).inode, pins: 0, detached: false };
+      const fd = await this.files.open(this.layout.log, "append", this.modes.file);
+      this.#open = { fd, inode: (await this.files.fstat(fd)).inode, pins: 0, detached: false };
       if (this.#open.inode !== named.inode) return this.attach();
     }
     return { fd: this.#open.fd, stat: named, isReopened };
@@ -57,7 +54,7 @@ export class LogFile {
     open.pins++;
     const release = async () => {
       open.pins--;
-      if (open.detached && open.pins === 0) await this.#files.close(open.fd);
+      if (open.detached && open.pins === 0) await this.files.close(open.fd);
     };
     return { fd: open.fd, release };
   }
@@ -67,7 +64,7 @@ export class LogFile {
     this.#open = null;
     if (open === null) return;
     open.detached = true;
-    if (open.pins === 0) await this.#files.close(open.fd);
+    if (open.pins === 0) await this.files.close(open.fd);
   }
 
   /**
@@ -78,14 +75,14 @@ export class LogFile {
     let written = 0;
     try {
       while (written < bytes.length) {
-        const taken = await this.#files.append(fd, bytes.subarray(written));
+        const taken = await this.files.append(fd, bytes.subarray(written));
         if (taken === 0) throw Object.assign(new Error("nothing was written"), { code: "ENOSPC" });
         written += taken;
       }
     } catch (error) {
       const hasWholeLine = bytes.subarray(0, written).includes(10);
       const isUndone = (await this.#cutBack(fd, size, hasWholeLine)) || !hasWholeLine;
-      const failure = fileFailure(error, "appending to the log", this.#layout.log);
+      const failure = fileFailure(error, "appending to the log", this.layout.log);
       throw isUndone ? failure : withUnknownOutcome(failure);
     }
   }
@@ -93,9 +90,9 @@ export class LogFile {
   /** What is left otherwise is an unacknowledged tail; but whole lines of it count for the next writer. */
   async #cutBack(fd: Descriptor, size: number, hasWholeLine: boolean): Promise<boolean> {
     try {
-      await this.#files.truncate(fd, size);
+      await this.files.truncate(fd, size);
       // Or the power fails, and what was cut off is back.
-      if (hasWholeLine) await this.#files.datasync(fd);
+      if (hasWholeLine) await this.files.datasync(fd);
       return true;
     } catch {
       return false;

@@ -8,7 +8,7 @@ import { archivedSegments } from "./segments";
 import { SyncMark } from "./sync-mark";
 
 /** An archived segment, read line by line. */
-export interface SegmentSurvey {
+interface SegmentSurvey {
   readonly name: string;
   readonly segment: number;
   readonly isPacked: boolean;

@@ -30,10 +30,6 @@ const METADATA_BYTES = 512;
  * with its process. Held for milliseconds; never over the network, a wait, or a Git command.
  */
 export class Mutex {
-  readonly #platform: Platform;
-  readonly #layout: Layout;
-  readonly #modes: Modes;
-  readonly #patience: Patience;
   #fd: Descriptor | null = null;
   /** How often the file was opened. */
   #opening = 0;
@@ -42,12 +38,12 @@ export class Mutex {
   /** One door per process: an OS lock excludes processes, not callers (PROTOCOL 1). */
   #door: Promise<unknown> = Promise.resolve();
 
-  constructor(platform: Platform, layout: Layout, modes: Modes, patience: Patience) {
-    this.#platform = platform;
-    this.#layout = layout;
-    this.#modes = modes;
-    this.#patience = patience;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly layout: Layout,
+    private readonly modes: Modes,
+    private readonly patience: Patience,
+  ) {}
 
   hold<T>(who: MutexMetadata, body: () => Promise<T>): Promise<T> {
     const turn = this.#door.then(async () => {
@@ -88,7 +84,7 @@ export class Mutex {
 
   /** Who wrote the metadata last. It may have left since. */
   async metadata(): Promise<Record<string, unknown> | null> {
-    const bytes = await this.#platform.files.readFile(this.#layout.mutex);
+    const bytes = await this.platform.files.readFile(this.layout.mutex);
     if (bytes === null) return null;
     try {
       return JSON.parse(new TextDecoder().decode(bytes)) as Record<string, unknown>;
@@ -98,7 +94,7 @@ export class Mutex {
   }
 
   async #lock(who: MutexMetadata): Promise<void> {
-    const { locks } = this.#platform;
+    const { locks } = this.platform;
     for (let attempt = 0; attempt < 100; attempt++) {
       this.#fd ??= await this.#open();
       const fd = this.#fd;
@@ -106,7 +102,7 @@ export class Mutex {
         if (this.#unfinished !== null || !(await locks.tryLock(fd))) await this.#waitForLock(fd);
         if (await this.#isTheOne(fd)) return this.#describe(fd, who);
       } catch (error) {
-        throw fileFailure(error, "locking the store's mutex", this.#layout.mutex);
+        throw fileFailure(error, "locking the store's mutex", this.layout.mutex);
       }
       await this.#abandon();
     }
@@ -116,18 +112,18 @@ export class Mutex {
   async #open(): Promise<Descriptor> {
     try {
       this.#opening++;
-      return await this.#platform.files.open(this.#layout.mutex, "update-or-create", this.#modes.file);
+      return await this.platform.files.open(this.layout.mutex, "update-or-create", this.modes.file);
     } catch (error) {
       if ((error as { code?: unknown }).code === "ENOENT") throw gone(error);
-      throw fileFailure(error, "opening the store's mutex", this.#layout.mutex);
+      throw fileFailure(error, "opening the store's mutex", this.layout.mutex);
     }
   }
 
   /** PROTOCOL 2: somebody may have removed the file against the rules; then others lock another one. */
   async #isTheOne(fd: Descriptor): Promise<boolean> {
     try {
-      const { files } = this.#platform;
-      const [held, named] = [await files.fstat(fd), await files.stat(this.#layout.mutex)];
+      const { files } = this.platform;
+      const [held, named] = [await files.fstat(fd), await files.stat(this.layout.mutex)];
       return named !== null && held.inode === named.inode;
     } catch (error) {
       await this.#abandon();
@@ -138,14 +134,14 @@ export class Mutex {
   async #waitForLock(fd: Descriptor): Promise<void> {
     // First, so that nothing is awaited between the start of the wait and whoever listens to it.
     let before = await this.metadata();
-    const waiting = this.#unfinished ?? this.#platform.locks.lock(fd);
+    const waiting = this.#unfinished ?? this.platform.locks.lock(fd);
     this.#unfinished = waiting;
-    for (let waitedMs = this.#patience.busyTimeoutMs; ; waitedMs += this.#patience.busyTimeoutMs) {
+    for (let waitedMs = this.patience.busyTimeoutMs; ; waitedMs += this.patience.busyTimeoutMs) {
       if (await this.#isOverSoon(waiting)) return;
       const holder = await this.metadata();
       const isStuck = holder === null || JSON.stringify(holder) === JSON.stringify(before);
       // It goes from hand to hand: our turn comes as well.
-      if (!isStuck && waitedMs < this.#patience.contendedTimeoutMs) {
+      if (!isStuck && waitedMs < this.patience.contendedTimeoutMs) {
         before = holder;
         continue;
       }
@@ -159,7 +155,7 @@ export class Mutex {
   }
 
   async #isOverSoon(waiting: Promise<void>): Promise<boolean> {
-    const sleep = this.#platform.timers.sleep(this.#patience.busyTimeoutMs);
+    const sleep = this.platform.timers.sleep(this.patience.busyTimeoutMs);
     let isOver = true;
     try {
       isOver = await Promise.race([waiting.then(() => true), sleep.done.then(() => false)]);
@@ -175,14 +171,14 @@ export class Mutex {
     this.#door = this.#door.then(async () => {
       if (this.#unfinished !== waiting) return;
       this.#unfinished = null;
-      await this.#platform.locks.unlock(fd);
+      await this.platform.locks.unlock(fd);
     });
   }
 
   async #unlock(): Promise<void> {
     if (this.#fd === null) return;
     try {
-      await this.#platform.locks.unlock(this.#fd);
+      await this.platform.locks.unlock(this.#fd);
     } catch {
       // What was done inside is done. The lock goes with its descriptor.
       await this.#abandon();
@@ -195,7 +191,7 @@ export class Mutex {
     this.#fd = null;
     if (fd === null) return;
     try {
-      await this.#platform.files.close(fd);
+      await this.platform.files.close(fd);
     } catch {
       // Closed all the same.
     }
@@ -207,14 +203,14 @@ export class Mutex {
       host: who.host,
       agent_id: who.agentId,
       doing: who.doing,
-      created_at: new Date(this.#platform.clock.wallMs()).toISOString(),
+      created_at: new Date(this.platform.clock.wallMs()).toISOString(),
     };
     const bytes = new TextEncoder().encode(JSON.stringify(record));
     const padded = new Uint8Array(METADATA_BYTES).fill(0x20);
     padded.set(bytes.subarray(0, METADATA_BYTES - 1));
     padded[METADATA_BYTES - 1] = 0x0a;
     try {
-      await this.#platform.files.writeAt(fd, padded, 0);
+      await this.platform.files.writeAt(fd, padded, 0);
     } catch {
       // A full disk must not stop a release; nobody depends on the words.
     }

@@ -24,15 +24,11 @@ const UNFINISHED = /^\d{10}\.json\.new$/;
 
 /** The waiters' tickets, one small file each. Changed only under the mutex; never logged, never synced. */
 export class TicketQueue {
-  readonly #platform: Platform;
-  readonly #layout: Layout;
-  readonly #modes: Modes;
-
-  constructor(platform: Platform, layout: Layout, modes: Modes) {
-    this.#platform = platform;
-    this.#layout = layout;
-    this.#modes = modes;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly layout: Layout,
+    private readonly modes: Modes,
+  ) {}
 
   /** Live tickets in their order; of those that have become void the numbers, and the tickets that can be read. */
   async load(now: Now): Promise<{ live: Ticket[]; void: number[]; lapsed: Ticket[] }> {
@@ -53,13 +49,13 @@ export class TicketQueue {
 
   /** Of all tickets, void ones too, in their order. */
   async numbers(): Promise<number[]> {
-    const names = (await this.#platform.files.readDirectory(this.#layout.queue)) ?? [];
+    const names = (await this.platform.files.readDirectory(this.layout.queue)) ?? [];
     return names.sort().flatMap((name) => Number(TICKET.exec(name)?.[1] ?? []));
   }
 
   /** Null for one that is gone, or damaged. */
   async read(number: number): Promise<Ticket | null> {
-    const { files, digest } = this.#platform;
+    const { files, digest } = this.platform;
     for (let attempt = 0; ; attempt++) {
       const bytes = await files.readFile(this.path(number));
       const value = bytes === null ? null : unseal(digest, bytes);
@@ -73,15 +69,15 @@ export class TicketQueue {
     // The clock first: it costs nothing.
     return (
       !isVoid(ticket, now, "unknown") &&
-      !isVoid(ticket, now, await this.#platform.processes.liveness(ticket.holder))
+      !isVoid(ticket, now, await this.platform.processes.liveness(ticket.holder))
     );
   }
 
   async write(ticket: Ticket): Promise<void> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     const path = this.path(ticket.number);
     await files.unlink(`${path}.new`);
-    const fd = await files.open(`${path}.new`, "create", this.#modes.file);
+    const fd = await files.open(`${path}.new`, "create", this.modes.file);
     try {
       await this.#fill(fd, ticket);
       await files.rename(`${path}.new`, path);
@@ -98,7 +94,7 @@ export class TicketQueue {
    * file under the old name would not be.
    */
   async mark(ticket: Ticket, freeSince: Instant | null): Promise<Ticket> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     const marked = { ...ticket, freeSince };
     const fd = await files.open(this.path(ticket.number), "update");
     try {
@@ -111,7 +107,7 @@ export class TicketQueue {
 
   /** Half a ticket is none, and whoever holds it would wait for ever. */
   async #fill(fd: Descriptor, ticket: Ticket): Promise<void> {
-    const { files, digest } = this.#platform;
+    const { files, digest } = this.platform;
     // Marked or not, it is of one size: a mark shortens nothing, and finds its room on a full disk.
     const room = seal(digest, encode({ ...ticket, freeSince: ticket.joinedAt })).length;
     const bytes = seal(digest, encode(ticket), room);
@@ -121,17 +117,17 @@ export class TicketQueue {
 
   /** Under the mutex nobody is writing a ticket: whoever began one did not live to finish it. */
   async sweep(): Promise<void> {
-    const { files } = this.#platform;
-    for (const name of (await files.readDirectory(this.#layout.queue)) ?? [])
-      if (UNFINISHED.test(name)) await files.unlink(`${this.#layout.queue}/${name}`);
+    const { files } = this.platform;
+    for (const name of (await files.readDirectory(this.layout.queue)) ?? [])
+      if (UNFINISHED.test(name)) await files.unlink(`${this.layout.queue}/${name}`);
   }
 
   async remove(number: number): Promise<void> {
-    await this.#platform.files.unlink(this.path(number));
+    await this.platform.files.unlink(this.path(number));
   }
 
   path(number: number): string {
-    return `${this.#layout.queue}/${String(number).padStart(10, "0")}.json`;
+    return `${this.layout.queue}/${String(number).padStart(10, "0")}.json`;
   }
 }
 

@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId } from "../kernel/ids";
 import type { Ended, Lease, Slot } from "../kernel/lease";
@@ -53,17 +53,16 @@ const GONE: Damage = {
  * `applied`, then the index, then the log's tail past `applied`, laid over what the index said.
  */
 export class Reader {
-  readonly #platform: Platform;
-  readonly #layout: Layout;
   /** Not the writer's: what that one remembers of the disk is none of ours, nor the other way round. */
   readonly #index: IndexTree;
   readonly #appliedFile: AppliedFile;
   /** Read once: whoever asks often need not read the same lines each time. */
   #tail: Tail | null = null;
 
-  constructor(platform: Platform, layout: Layout) {
-    this.#platform = platform;
-    this.#layout = layout;
+  constructor(
+    private readonly platform: Platform,
+    private readonly layout: Layout,
+  ) {
     this.#index = new IndexTree(platform.files, platform.digest, layout, PRIVATE);
     this.#appliedFile = new AppliedFile(platform.files, platform.digest, layout, PRIVATE);
   }
@@ -74,7 +73,7 @@ export class Reader {
   }
 
   async snapshot(needs: Needs): Promise<Snapshot> {
-    try {
+    return during("reading the store", this.layout.root, async () => {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const applied = await this.#applied();
         if (applied === "none") break;
@@ -83,15 +82,13 @@ export class Reader {
         this.#tail = null;
       }
       return await this.#fromLogAlone(needs);
-    } catch (error) {
-      throw fileFailure(error, "reading the store", this.#layout.root);
-    }
+    });
   }
 
   /** Null when it is being written at this moment; "none" when there is no index to go by. */
   async #applied(): Promise<Applied | null | "none"> {
-    const { files, clock } = this.#platform;
-    const bytes = await files.readFile(this.#layout.applied);
+    const { files, clock } = this.platform;
+    const bytes = await files.readFile(this.layout.applied);
     if (bytes === null) return "none";
     try {
       const applied = this.#appliedFile.decode(bytes);
@@ -104,7 +101,7 @@ export class Reader {
 
   /** Null when the ground moved meanwhile: start over. */
   async #throughIndex(applied: Applied, needs: Needs): Promise<Snapshot | null> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     const fd = await this.#openLog();
     if (fd === null) return null;
     try {
@@ -142,7 +139,7 @@ export class Reader {
 
   async #openLog(): Promise<Descriptor | null> {
     try {
-      return await this.#platform.files.open(this.#layout.log, "read");
+      return await this.platform.files.open(this.layout.log, "read");
     } catch (error) {
       if ((error as { code?: unknown }).code === "ENOENT") return null;
       throw error;
@@ -151,7 +148,7 @@ export class Reader {
 
   /** What the log says beyond the index: only what was added since the last time is read. Null: it is not what it was. */
   async #readTail(fd: Descriptor, size: number, { inode, head, census }: Applied): Promise<Tail | null> {
-    const { files, digest } = this.#platform;
+    const { files, digest } = this.platform;
     const known = this.#tail;
     const isKnown =
       known !== null &&
@@ -170,10 +167,10 @@ export class Reader {
   }
 
   async #fromLogAlone(needs: Needs): Promise<Snapshot> {
-    const { files, digest } = this.#platform;
-    const mark = await new SyncMark(files, digest, this.#layout, PRIVATE).reload();
-    if ((await files.stat(this.#layout.log)) === null) return this.#withoutLog(mark, needs);
-    const fd = await files.open(this.#layout.log, "read");
+    const { files, digest } = this.platform;
+    const mark = await new SyncMark(files, digest, this.layout, PRIVATE).reload();
+    if ((await files.stat(this.layout.log)) === null) return this.#withoutLog(mark, needs);
+    const fd = await files.open(this.layout.log, "read");
     try {
       const { size } = await files.fstat(fd);
       const replay = await replayLog(files, digest, fd, size, new Replay());
@@ -190,11 +187,11 @@ export class Reader {
   }
 
   async #withoutLog(mark: number, needs: Needs): Promise<Snapshot> {
-    const { files } = this.#platform;
-    const archived = (await files.readDirectory(this.#layout.archive)) ?? [];
-    const wasThere = archived.length > 0 || mark > 0 || (await files.stat(this.#layout.applied)) !== null;
+    const { files } = this.platform;
+    const archived = (await files.readDirectory(this.layout.archive)) ?? [];
+    const wasThere = archived.length > 0 || mark > 0 || (await files.stat(this.layout.applied)) !== null;
     // Not gone, but made for the first time while we looked for its traces.
-    if (wasThere && (await files.stat(this.#layout.log)) !== null) return this.#fromLogAlone(needs);
+    if (wasThere && (await files.stat(this.layout.log)) !== null) return this.#fromLogAlone(needs);
     const empty = {
       leases: new Map(),
       endings: new Map(),

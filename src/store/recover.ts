@@ -1,6 +1,6 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import { highestWithinReach, LARGEST_COUNT } from "../kernel/bounds";
-import type { FencingToken } from "../kernel/ids";
+import { fencingToken } from "../kernel/ids";
 import { type Lease, type Slot, slotOf } from "../kernel/lease";
 import type { Descriptor } from "../platform/platform";
 import { decodeApplied } from "./applied";
@@ -35,11 +35,9 @@ export async function recover(
   /** Tokens that are known from elsewhere: from what was written under them. */
   seenTokens: readonly number[] = [],
 ): Promise<RecoveryReport> {
-  try {
-    return await store.hold(actor, () => mend(store, actor, seenTokens));
-  } catch (error) {
-    throw fileFailure(error, "recovering the log", store.layout.log);
-  }
+  return during("recovering the log", store.layout.log, () =>
+    store.hold(actor, () => mend(store, actor, seenTokens)),
+  );
 }
 
 async function mend(store: Store, actor: LogActor, seenTokens: readonly number[]): Promise<RecoveryReport> {
@@ -68,7 +66,7 @@ async function mend(store: Store, actor: LogActor, seenTokens: readonly number[]
   replay.head = {
     ...replay.head,
     sequence: Math.max(replay.head.sequence, replay.highestSynced, synced),
-    nextToken: Math.min(highest + TOKEN_LEAP, LARGEST_COUNT) as FencingToken,
+    nextToken: fencingToken(Math.min(highest + TOKEN_LEAP, LARGEST_COUNT)),
   };
   const lost = damage ?? { offset: 0, why: "the log is gone" };
   const keptAs = log === null ? null : damagedName(replay.head.segment, platform.clock.wallMs());
@@ -139,7 +137,7 @@ function onto(base: Replay, later: Replay): Replay {
     ...later.head,
     segment: Math.max(later.head.segment, base.head.segment + 1),
     sequence: Math.max(later.head.sequence, base.head.sequence),
-    nextToken: Math.max(later.head.nextToken, base.head.nextToken) as FencingToken,
+    nextToken: fencingToken(Math.max(later.head.nextToken, base.head.nextToken)),
   };
   return later;
 }

@@ -1,8 +1,7 @@
 import { LATEST_MS } from "../kernel/bounds";
 import type { FactName, FactRecord } from "../kernel/facts";
-import { type FencingToken, type LeaseId, parseUlid, ulidTimeMs } from "../kernel/ids";
+import { type FencingToken, fencingToken, type LeaseId, ulidIn, ulidTimeMs } from "../kernel/ids";
 import { type Ended, type Lease, type Slot, slotOf } from "../kernel/lease";
-import { isRefusal } from "../kernel/refusal";
 import { applyTo, type ClaimEvent, tokenAfter } from "../kernel/view";
 import type { Descriptor, Digest, Files } from "../platform/platform";
 import { claimEventOf, decodeLine, type Line } from "./envelope";
@@ -37,7 +36,7 @@ export const NOWHERE: Head = {
   offset: 0,
   sequence: 0,
   sum: "",
-  nextToken: 1 as FencingToken,
+  nextToken: fencingToken(1),
   checkpointEnd: 0,
 };
 
@@ -181,7 +180,7 @@ export class Replay {
       const record = requestFromWire(wire);
       this.requests.set(record.requestId, record);
     }
-    const nextToken = Math.max(this.head.nextToken, count(payload, "next_token")) as FencingToken;
+    const nextToken = fencingToken(Math.max(this.head.nextToken, count(payload, "next_token")));
     this.head = { ...this.head, segment: count(payload, "segment"), nextToken, checkpointEnd: end };
     this.isGrounded = count(payload, "part") === count(payload, "parts");
   }
@@ -189,9 +188,9 @@ export class Replay {
 
 /** When the operation got its id, as far as the line tells. */
 function askedAtMs({ payload }: Line): number {
-  const id = parseUlid(String(payload["request_id"] ?? payload["operation_id"] ?? ""));
+  const id = ulidIn(payload["request_id"] ?? payload["operation_id"]);
   // A name that was made up may be of a time that nothing can be written under.
-  return isRefusal(id) ? 0 : Math.min(ulidTimeMs(id), LATEST_MS);
+  return id === null ? 0 : Math.min(ulidTimeMs(id), LATEST_MS);
 }
 
 /** What a line with a request id, or an operation id, came to. */
@@ -226,8 +225,8 @@ export function requestFromWire(value: unknown): RequestRecord {
 
 /** Whether a request id made at that time must be kept. */
 export function isRemembered(requestId: string, nowMs: number): boolean {
-  const ulid = parseUlid(requestId);
-  return !isRefusal(ulid) && ulidTimeMs(ulid) > nowMs - MEMORY_MS - MARGIN_MS;
+  const ulid = ulidIn(requestId);
+  return ulid !== null && ulidTimeMs(ulid) > nowMs - MEMORY_MS - MARGIN_MS;
 }
 
 const CHUNK = 1 << 20;

@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { CotenantError, during } from "../errors/cotenant-error";
 import type { AgentId, LeaseId, SessionId, WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Reach } from "../kernel/lease";
@@ -38,7 +38,6 @@ interface Loaded {
  */
 export class SessionSecrets {
   readonly path: string;
-  readonly #platform: Platform;
   readonly #directory: string;
   readonly #prepare: () => Promise<void>;
   #loaded: Loaded | null = null;
@@ -48,14 +47,13 @@ export class SessionSecrets {
 
   /** `prepare` makes the control plane where there is none yet. */
   constructor(
-    platform: Platform,
+    private readonly platform: Platform,
     layout: Layout,
     party: { agentId: AgentId; sessionId: SessionId },
     prepare: () => Promise<void>,
   ) {
     const { agentId, sessionId } = party;
     const fileName = (name: string) => escapeName(name, (t) => platform.digest.sha256(t));
-    this.#platform = platform;
     this.#prepare = prepare;
     this.#directory = `${layout.secrets}/${fileName(agentId)}`;
     this.path = `${this.#directory}/${fileName(sessionId)}.json`;
@@ -63,14 +61,14 @@ export class SessionSecrets {
 
   /** Before the operation is asked for. */
   async add(entry: SecretEntry): Promise<void> {
-    await this.#explaining("keeping the lease's secret", () =>
+    await during("keeping the lease's secret", this.path, () =>
       this.#withFile(async (fd) => this.#append(fd, entry, await this.#load())),
     );
   }
 
   /** Puts it back if somebody has pruned it meanwhile, taking it for one that came to nothing. */
   async ensure(entry: SecretEntry): Promise<void> {
-    await this.#explaining("keeping the lease's secret", () =>
+    await during("keeping the lease's secret", this.path, () =>
       this.#withFile(async (fd) => {
         const loaded = await this.#load();
         if (!loaded.entries.some(({ secret }) => secret === entry.secret))
@@ -81,7 +79,7 @@ export class SessionSecrets {
 
   /** Whether anything is kept at all. */
   async isThere(): Promise<boolean> {
-    return (await this.#platform.files.stat(this.path)) !== null;
+    return (await this.platform.files.stat(this.path)) !== null;
   }
 
   async count(): Promise<number> {
@@ -113,8 +111,8 @@ export class SessionSecrets {
    * granted something later makes sure of its secret afterwards (`ensure`), and waits for us there.
    */
   async prune(judge: (entries: readonly SecretEntry[]) => Promise<readonly SecretEntry[]>): Promise<void> {
-    const { files } = this.#platform;
-    await this.#explaining("pruning the session's secrets", async () => {
+    const { files } = this.platform;
+    await during("pruning the session's secrets", this.path, async () => {
       if ((await files.stat(this.path)) === null) return;
       await this.#withFile(async () => {
         this.#loaded = null;
@@ -132,7 +130,7 @@ export class SessionSecrets {
   // --- inside ---------------------------------------------------------------------------------------------
 
   async #append(fd: Descriptor, entry: SecretEntry, loaded: Loaded): Promise<void> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     const { size } = await files.fstat(fd);
     // What a writer that died left of its line must not swallow ours.
     const isTorn = size > 0 && (await files.read(fd, size - 1, 1))[0] !== 10;
@@ -149,7 +147,7 @@ export class SessionSecrets {
 
   /** Synced before it gets the name: losing one secret is a nuisance, losing all of them a calamity. */
   async #replace(entries: readonly SecretEntry[]): Promise<void> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     const temporary = `${this.path}.new`;
     const bytes = utf8.encode(entries.map((entry) => `${JSON.stringify(encode(entry))}\n`).join(""));
     await files.unlink(temporary);
@@ -164,11 +162,11 @@ export class SessionSecrets {
   }
 
   async #read(): Promise<Loaded> {
-    return this.#explaining("reading the session's secrets", () => this.#load());
+    return during("reading the session's secrets", this.path, () => this.#load());
   }
 
   async #load(): Promise<Loaded> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     const stat = await files.stat(this.path);
     if (stat === null) return { inode: 0, size: 0, entries: [], byKey: new Map() };
     if (this.#loaded?.inode === stat.inode && this.#loaded.size === stat.size) return this.#loaded;
@@ -192,7 +190,7 @@ export class SessionSecrets {
   }
 
   async #withLockedFile<T>(body: (fd: Descriptor) => Promise<T>): Promise<T> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     for (;;) {
       const fd = await this.#open();
       try {
@@ -208,7 +206,7 @@ export class SessionSecrets {
 
   /** Only processes of this session contend, and for an instant each; but one of them may be stopped. */
   async #lock(fd: Descriptor): Promise<void> {
-    const { locks, timers, clock } = this.#platform;
+    const { locks, timers, clock } = this.platform;
     const startedMs = clock.monotonicMs();
     while (!(await locks.tryLock(fd))) {
       if (clock.monotonicMs() - startedMs > BUSY_MS)
@@ -220,7 +218,7 @@ export class SessionSecrets {
   }
 
   async #open(): Promise<Descriptor> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     try {
       return await files.open(this.path, "append", 0o600);
     } catch (error) {
@@ -228,14 +226,6 @@ export class SessionSecrets {
       await this.#prepare();
       await files.makeDirectory(this.#directory, 0o700);
       return files.open(this.path, "append", 0o600);
-    }
-  }
-
-  async #explaining<T>(doing: string, act: () => Promise<T>): Promise<T> {
-    try {
-      return await act();
-    } catch (error) {
-      throw fileFailure(error, doing, this.path);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import type { Compression, Descriptor, Files, Platform } from "../platform/platform";
 import { decodeLine, encodeLine, type Line, type LogActor } from "./envelope";
 import { factToWire } from "./facts";
@@ -26,33 +26,27 @@ export interface Checkpoint {
 }
 
 export class Segments {
-  readonly #platform: Platform;
-  readonly #layout: Layout;
-  readonly #modes: Modes;
-
-  constructor(platform: Platform, layout: Layout, modes: Modes) {
-    this.#platform = platform;
-    this.#layout = layout;
-    this.#modes = modes;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly layout: Layout,
+    private readonly modes: Modes,
+  ) {}
 
   /**
    * PROTOCOL 8: write and sync the new segment, keep the old one in the archive, put the new one in its
    * place by rename, sync both directories. At every instant one whole segment has the log's name.
    */
   async replace(checkpoint: Checkpoint, actor: LogActor, oldName: string | null): Promise<void> {
-    try {
+    await during("starting a new log segment", this.layout.log, async () => {
       await this.#writeNext(async (fd) => this.#writeCheckpoint(fd, checkpoint, actor));
       if (oldName !== null) await this.#keepOld(oldName);
       await this.#install();
-    } catch (error) {
-      throw fileFailure(error, "starting a new log segment", this.#layout.log);
-    }
+    });
   }
 
   /** PROTOCOL 7: a failed sync is never retried on the same file. The same lines, in a file that holds them. */
   async copy(fd: Descriptor, head: Head, oldName: string): Promise<void> {
-    const { files } = this.#platform;
+    const { files } = this.platform;
     await this.#writeNext(async (next) => {
       for (let at = 0; at < head.offset; ) {
         const bytes = await files.read(fd, at, Math.min(1 << 20, head.offset - at));
@@ -69,7 +63,7 @@ export class Segments {
 
   /** Whether somebody began to rename, and did not live or manage to make the new name durable. */
   async isNameUncertain(): Promise<boolean> {
-    return (await this.#platform.files.stat(this.#layout.renaming)) !== null;
+    return (await this.platform.files.stat(this.layout.renaming)) !== null;
   }
 
   /**
@@ -77,17 +71,17 @@ export class Segments {
    * would succeed and mean nothing. Hence the note, which makes the next writer copy and rename once more.
    */
   async #install(): Promise<void> {
-    const { files } = this.#platform;
-    await files.close(await files.open(this.#layout.renaming, "update-or-create", this.#modes.file));
-    await files.rename(this.#layout.nextLog, this.#layout.log);
-    await files.syncDirectory(this.#layout.root);
-    await files.unlink(this.#layout.renaming);
+    const { files } = this.platform;
+    await files.close(await files.open(this.layout.renaming, "update-or-create", this.modes.file));
+    await files.rename(this.layout.nextLog, this.layout.log);
+    await files.syncDirectory(this.layout.root);
+    await files.unlink(this.layout.renaming);
   }
 
   async #writeNext(fill: (fd: Descriptor) => Promise<void>): Promise<void> {
-    const { files } = this.#platform;
-    await files.unlink(this.#layout.nextLog);
-    const fd = await files.open(this.#layout.nextLog, "append", this.#modes.file);
+    const { files } = this.platform;
+    await files.unlink(this.layout.nextLog);
+    const fd = await files.open(this.layout.nextLog, "append", this.modes.file);
     try {
       await fill(fd);
       await files.sync(fd);
@@ -102,7 +96,7 @@ export class Segments {
 
   async #dropNext(): Promise<void> {
     try {
-      await this.#platform.files.unlink(this.#layout.nextLog);
+      await this.platform.files.unlink(this.layout.nextLog);
     } catch {
       // The next attempt removes it.
     }
@@ -110,8 +104,8 @@ export class Segments {
 
   /** Whether it is what was verified: with the cache, the old file may have lost more since then. */
   async #isCopied(head: Head): Promise<boolean> {
-    const { files, digest } = this.#platform;
-    const fd = await files.open(this.#layout.nextLog, "read");
+    const { files, digest } = this.platform;
+    const fd = await files.open(this.layout.nextLog, "read");
     try {
       const copied = await replayLog(files, digest, fd, head.offset, new Replay());
       return copied.damage === null && copied.head.sum === head.sum;
@@ -121,19 +115,19 @@ export class Segments {
   }
 
   async #keepOld(name: string): Promise<void> {
-    const { files } = this.#platform;
-    const kept = `${this.#layout.archive}/${name}`;
+    const { files } = this.platform;
+    const kept = `${this.layout.archive}/${name}`;
     // Somebody tidy may have taken the empty directory away.
-    await files.makeDirectory(this.#layout.archive, this.#modes.directory);
+    await files.makeDirectory(this.layout.archive, this.modes.directory);
     // Left there by a rotation that died before its rename.
     await files.unlink(kept);
-    await files.link(this.#layout.log, kept);
-    await files.syncDirectory(this.#layout.archive);
+    await files.link(this.layout.log, kept);
+    await files.syncDirectory(this.layout.archive);
   }
 
   async #writeCheckpoint(fd: Descriptor, checkpoint: Checkpoint, actor: LogActor): Promise<void> {
     const { replay } = checkpoint;
-    const nowMs = this.#platform.clock.wallMs();
+    const nowMs = this.platform.clock.wallMs();
     const leases = [...replay.leases.values()].map(leaseToWire);
     const endings = [...replay.endings.values()].filter((e) => e.atMs > nowMs - MEMORY_MS).map(endingToWire);
     const requests = [...replay.requests.values()]
@@ -147,7 +141,7 @@ export class Segments {
       const slice = <T>(all: T[]) => all.slice(part * RECORDS_PER_PART, (part + 1) * RECORDS_PER_PART);
       sequence++;
       const line = encodeLine(
-        this.#platform.digest,
+        this.platform.digest,
         {
           type: "log.checkpoint",
           actor,
@@ -175,7 +169,7 @@ export class Segments {
   async #writeAll(fd: Descriptor, bytes: Uint8Array): Promise<void> {
     let written = 0;
     while (written < bytes.length) {
-      const taken = await this.#platform.files.append(fd, bytes.subarray(written));
+      const taken = await this.platform.files.append(fd, bytes.subarray(written));
       if (taken === 0) throw Object.assign(new Error("nothing was written"), { code: "ENOSPC" });
       written += taken;
     }

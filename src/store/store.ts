@@ -102,10 +102,8 @@ const utf8 = new TextEncoder();
  */
 export class Store {
   readonly layout: Layout;
-  readonly platform: Platform;
   readonly index: IndexTree;
   readonly queue: TicketQueue;
-  readonly options: StoreOptions;
   readonly keeper: GroundKeeper;
   readonly mutex: Mutex;
   readonly #mark: SyncMark;
@@ -114,12 +112,13 @@ export class Store {
   #waiting: Job[] = [];
   #draining = false;
 
-  constructor(platform: Platform, options: StoreOptions) {
+  constructor(
+    readonly platform: Platform,
+    readonly options: StoreOptions,
+  ) {
     const { files, digest } = platform;
     const layout = layoutOf(options.controlDirectory);
-    this.platform = platform;
     this.layout = layout;
-    this.options = options;
     this.index = new IndexTree(files, digest, layout, options.modes);
     this.mutex = new Mutex(platform, layout, options.modes, options);
     this.queue = new TicketQueue(platform, layout, options.modes);
@@ -279,7 +278,7 @@ export class Store {
   /** No bare `EIO` reaches a caller. */
   #explained(error: unknown, submission: Submission | null = null): unknown {
     if (error instanceof CotenantError) {
-      const isUnknown = error.data["outcome"] === "unknown" && submission !== null;
+      const isUnknown = error.data.outcome === "unknown" && submission !== null;
       return isUnknown ? outcomeUnknown(error, submission) : error;
     }
     const { code, path } = (error ?? {}) as { code?: unknown; path?: unknown };

@@ -79,9 +79,9 @@ export function outcomeUnknown(error: unknown, submission: Submission): unknown 
   if (!(error instanceof CotenantError) || error.code !== "E_DISK") return error;
   const requestId = submission.requestId ?? submission.operationId;
   const isNamed = !UNNAMED.has(submission.command.kind);
-  return new CotenantError("E_DISK", `${error.message}; whether the operation took effect is unknown`, {
+  return error.with({
+    message: `${error.message}; whether the operation took effect is unknown`,
     hint: `mend the disk, then run it again${isNamed ? ` with --request-id ${requestId}` : ""}`,
-    data: { ...error.data, outcome: "unknown", request_id: requestId },
-    cause: error,
+    data: { outcome: "unknown", request_id: requestId },
   });
 }

@@ -6,27 +6,24 @@ import type { Layout, Modes } from "./layout";
  * writer, so that nobody trusts the file even if the one who found out dies at once.
  */
 export class Suspicion {
-  readonly #files: Files;
-  readonly #layout: Layout;
-  readonly #modes: Modes;
   /** In case there was no room for the note. */
   #isKnownHere = false;
 
-  constructor(files: Files, layout: Layout, modes: Modes) {
-    this.#files = files;
-    this.#layout = layout;
-    this.#modes = modes;
-  }
+  constructor(
+    private readonly files: Files,
+    private readonly layout: Layout,
+    private readonly modes: Modes,
+  ) {}
 
   async isRaised(): Promise<boolean> {
-    return this.#isKnownHere || (await this.#files.stat(this.#layout.syncFailed)) !== null;
+    return this.#isKnownHere || (await this.files.stat(this.layout.syncFailed)) !== null;
   }
 
   async raise(): Promise<void> {
     this.#isKnownHere = true;
     try {
-      const { syncFailed } = this.#layout;
-      await this.#files.close(await this.#files.open(syncFailed, "update-or-create", this.#modes.file));
+      const { syncFailed } = this.layout;
+      await this.files.close(await this.files.open(syncFailed, "update-or-create", this.modes.file));
     } catch {
       // Then at least this process knows, and copies the log before it does anything else.
     }
@@ -34,7 +31,7 @@ export class Suspicion {
 
   /** The log is in another file now. */
   async lay(): Promise<void> {
-    await this.#files.unlink(this.#layout.syncFailed);
+    await this.files.unlink(this.layout.syncFailed);
     this.#isKnownHere = false;
   }
 }

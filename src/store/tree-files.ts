@@ -9,30 +9,27 @@ export class DamagedIndex extends Error {}
 
 /** The index's small files and their directories, one at a time. */
 export class TreeFiles {
-  readonly #files: Files;
-  readonly #digest: Digest;
-  readonly #modes: Modes;
   /** Directories seen to be there. Another process may have removed them since. */
   readonly #known = new Set<string>();
 
-  constructor(files: Files, digest: Digest, modes: Modes) {
-    this.#files = files;
-    this.#digest = digest;
-    this.#modes = modes;
-  }
+  constructor(
+    private readonly files: Files,
+    private readonly digest: Digest,
+    private readonly modes: Modes,
+  ) {}
 
   async list(directory: string): Promise<string[]> {
-    return (await this.#files.readDirectory(directory)) ?? [];
+    return (await this.files.readDirectory(directory)) ?? [];
   }
 
   async has(path: string): Promise<boolean> {
-    return (await this.#files.stat(path)) !== null;
+    return (await this.files.stat(path)) !== null;
   }
 
   async read(path: string): Promise<Readonly<Record<string, unknown>> | null> {
-    const bytes = await this.#files.readFile(path);
+    const bytes = await this.files.readFile(path);
     if (bytes === null) return null;
-    const value = unseal(this.#digest, bytes);
+    const value = unseal(this.digest, bytes);
     if (value === null) throw new DamagedIndex(path);
     return value;
   }
@@ -61,12 +58,12 @@ export class TreeFiles {
 
   /** False when it was not there. */
   async remove(path: string): Promise<boolean> {
-    return this.#files.unlink(path);
+    return this.files.unlink(path);
   }
 
   /** If nothing is in it. */
   async removeDirectory(path: string): Promise<void> {
-    if (await this.#files.removeDirectory(path)) this.#known.delete(path);
+    if (await this.files.removeDirectory(path)) this.#known.delete(path);
   }
 
   /** Removes everything below, except these. */
@@ -75,10 +72,10 @@ export class TreeFiles {
     for (const name of await this.list(path)) {
       const child = `${path}/${name}`;
       if (kept.includes(child)) continue;
-      if ((await this.#files.lstat(child))?.kind === "directory") {
+      if ((await this.files.lstat(child))?.kind === "directory") {
         await this.empty(child, []);
-        await this.#files.removeDirectory(child);
-      } else await this.#files.unlink(child);
+        await this.files.removeDirectory(child);
+      } else await this.files.unlink(child);
     }
   }
 
@@ -88,24 +85,24 @@ export class TreeFiles {
 
   async #create(path: string, value: object): Promise<void> {
     const temporary = unfinished(path);
-    await this.#fill(await this.#files.open(temporary, "update-or-create", this.#modes.file), value);
-    await this.#files.rename(temporary, path);
+    await this.#fill(await this.files.open(temporary, "update-or-create", this.modes.file), value);
+    await this.files.rename(temporary, path);
   }
 
   async #fill(fd: number, value: object): Promise<void> {
     try {
-      const bytes = seal(this.#digest, value, (await this.#files.fstat(fd)).size);
-      if ((await this.#files.writeAt(fd, bytes, 0)) !== bytes.length)
+      const bytes = seal(this.digest, value, (await this.files.fstat(fd)).size);
+      if ((await this.files.writeAt(fd, bytes, 0)) !== bytes.length)
         throw Object.assign(new Error("short write"), { code: "ENOSPC" });
     } finally {
-      await this.#files.close(fd);
+      await this.files.close(fd);
     }
   }
 
   async #openExisting(path: string): Promise<number | null> {
-    if ((await this.#files.stat(path)) === null) return null;
+    if ((await this.files.stat(path)) === null) return null;
     try {
-      return await this.#files.open(path, "update");
+      return await this.files.open(path, "update");
     } catch (error) {
       const code = (error as { code?: unknown }).code;
       if (code === "ENOENT" || code === "ENOTDIR") return null;
@@ -116,13 +113,13 @@ export class TreeFiles {
   async #ensureDirectory(path: string): Promise<void> {
     if (this.#known.has(path)) return;
     try {
-      await this.#files.makeDirectory(path, this.#modes.directory);
+      await this.files.makeDirectory(path, this.modes.directory);
     } catch (error) {
       if ((error as { code?: unknown }).code !== "ENOENT") throw error;
       const above = path.slice(0, path.lastIndexOf("/"));
       this.#known.delete(above);
       await this.#ensureDirectory(above);
-      await this.#files.makeDirectory(path, this.#modes.directory);
+      await this.files.makeDirectory(path, this.modes.directory);
     }
     if (this.#known.size < 10_000) this.#known.add(path);
   }

@@ -6,7 +6,7 @@ import type { Digest } from "../platform/platform";
 import type { CensusName } from "./census";
 import { escapeName, escapeSegment, type Layout } from "./layout";
 
-export const PLAIN_META = "meta.json";
+const PLAIN_META = "meta.json";
 /** Every name of ours in the tree; the escaping keeps repository names out of it. */
 const OURS = /^meta[.@]/;
 const WORKTREE_META = /^meta@(wt-[0-9a-f]{8})\.json$/;
@@ -22,13 +22,10 @@ const CENSUS = "census-";
 
 /** Where in the index each thing has its file. */
 export class TreeNames {
-  readonly #layout: Layout;
-  readonly #digest: Digest;
-
-  constructor(layout: Layout, digest: Digest) {
-    this.#layout = layout;
-    this.#digest = digest;
-  }
+  constructor(
+    private readonly layout: Layout,
+    private readonly digest: Digest,
+  ) {}
 
   meta(key: LeaseKey, worktreeId: WorktreeId | null): string {
     return `${this.directory(key)}/${worktreeId === null ? PLAIN_META : `meta@${dashed(worktreeId)}.json`}`;
@@ -60,7 +57,7 @@ export class TreeNames {
   }
 
   tree(kind: string): string {
-    return `${this.#layout.index}/${kind}`;
+    return `${this.layout.index}/${kind}`;
   }
 
   /** Where the leases on paths that are too long are kept, wherever in the repository they are. */
@@ -86,7 +83,7 @@ export class TreeNames {
   }
 
   census({ build, capacity }: CensusName): string {
-    return `${this.#layout.index}/${CENSUS}${build}-${capacity}`;
+    return `${this.layout.index}/${CENSUS}${build}-${capacity}`;
   }
 
   isCensus(name: string): boolean {
@@ -99,7 +96,7 @@ export class TreeNames {
     return isLong ? `${this.deep(kind)}/${this.#hash(name)}` : `${this.tree(kind)}/${name}`;
   }
 
-  readonly #hash = (text: string): string => this.#digest.sha256(text).slice(0, 40);
+  readonly #hash = (text: string): string => this.digest.sha256(text).slice(0, 40);
 }
 
 export function isMeta(name: string): boolean {

@@ -30,23 +30,21 @@ interface Scene {
  * what the section may have freed, or taken, and at its end tells those whose turn has come, and nobody else.
  */
 export class Turnstile {
-  readonly #platform: Platform;
-  readonly #queue: TicketQueue;
   #tickets: Ticket[] | null = null;
   readonly #freed: Extent[] = [];
   readonly #taken: Extent[] = [];
   readonly #joined: Ticket[] = [];
 
-  constructor(platform: Platform, queue: TicketQueue) {
-    this.#platform = platform;
-    this.#queue = queue;
-  }
+  constructor(
+    private readonly platform: Platform,
+    private readonly queue: TicketQueue,
+  ) {}
 
   /** Live tickets; the void ones are cleared away. */
   async tickets(now: Now): Promise<readonly Ticket[]> {
     if (this.#tickets !== null) return this.#tickets;
-    const found = await this.#queue.load(now);
-    for (const number of found.void) await this.#queue.remove(number);
+    const found = await this.queue.load(now);
+    for (const number of found.void) await this.queue.remove(number);
     for (const ticket of found.lapsed) this.#freed.push(...extentsOf(ticket));
     this.#tickets = found.live;
     return found.live;
@@ -114,8 +112,7 @@ export class Turnstile {
     const valid = await validOn(tickets.filter((ticket) => meets(wanted, ticket)).flatMap(extentsOf));
     for (const ticket of concerned) {
       const mayGo = valid !== null && isItsTurn(ticket, tickets, valid);
-      if (mayGo !== (ticket.freeSince !== null))
-        await this.#queue.mark(ticket, mayGo ? instantOf(now) : null);
+      if (mayGo !== (ticket.freeSince !== null)) await this.queue.mark(ticket, mayGo ? instantOf(now) : null);
     }
   }
 
@@ -133,12 +130,12 @@ export class Turnstile {
       worktreeId: command.actor.worktreeId,
       keys: command.keys,
       // The waiting process itself, whatever process the lease will be bound to.
-      holder: this.#platform.processes.self(),
+      holder: this.platform.processes.self(),
       joinedAt: instantOf(now),
       expiresAt: until,
       freeSince: null,
     };
-    await this.#queue.write(ticket);
+    await this.queue.write(ticket);
     this.#tickets?.push(ticket);
     this.#joined.push(ticket);
     return ticket;
@@ -151,7 +148,7 @@ export class Turnstile {
   }
 
   async #remove(ticket: Ticket): Promise<void> {
-    await this.#queue.remove(ticket.number);
+    await this.queue.remove(ticket.number);
     this.#tickets = this.#tickets?.filter((other) => other !== ticket) ?? null;
   }
 }

@@ -1,5 +1,5 @@
 import { isCount, LARGEST_COUNT, timeMsOf } from "../kernel/bounds";
-import type { AgentId, FencingToken, LeaseId, SessionId, WorktreeId } from "../kernel/ids";
+import { type AgentId, fencingToken, type LeaseId, type SessionId, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Bind, Ended, Holder, Lease, Reach, StoleFrom } from "../kernel/lease";
 import type { Instant } from "../kernel/time";
@@ -61,7 +61,7 @@ export function leaseFromWire(value: unknown): Lease {
     expiresAt: instantOrNull(w, "expires_at"),
     lastBeat: instant(w, "last_beat"),
     maxTotalSecs: w["max_total_secs"] === null ? null : count(w, "max_total_secs"),
-    fencingToken: count(w, "fencing_token") as FencingToken,
+    fencingToken: fencingToken(count(w, "fencing_token")),
     secretHash: textOrNull(w, "secret_hash"),
     reason: textOrNull(w, "reason"),
     note: textOrNull(w, "note"),
@@ -95,7 +95,7 @@ export function endedFromWire(value: unknown): Ended {
     worktreeId: worktreeId(w),
     reach: reach(w),
     agentId: agentId(w),
-    fencingToken: count(w, "fencing_token") as FencingToken,
+    fencingToken: fencingToken(count(w, "fencing_token")),
     how: oneOf<Ended["how"]>(w, "cause", [
       "released",
       "transferred",

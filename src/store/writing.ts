@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure, orThrow } from "../errors/cotenant-error";
+import { CotenantError, fileFailure, orThrow, usageError } from "../errors/cotenant-error";
 import type { Prove } from "../kernel/commands";
 import type { decide } from "../kernel/decide";
 import { type Fact, type FactName, type FactRecord, LARGEST_FACT, parseFactName } from "../kernel/facts";
@@ -177,13 +177,10 @@ function payloadOf<T>(write: Write<T>, { payload, facts, result }: Intention<T>)
 /** Somebody else's success, or one with something else, must never be taken for one's own. */
 function sameAsBefore<T>(record: RequestRecord, { actor, about, requestId }: Write<T>): RequestRecord {
   if (record.agentId === actor.agentId && record.about === about) return record;
-  throw new CotenantError(
-    "E_USAGE",
+  throw usageError(
     `request id ${requestId} was used for another operation (${record.type})`,
-    {
-      hint: "make a new id for a new operation",
-      data: { request_id: requestId, event_type: record.type, agent_id: record.agentId },
-    },
+    "make a new id for a new operation",
+    { request_id: requestId, event_type: record.type, agent_id: record.agentId },
   );
 }
 
@@ -191,13 +188,8 @@ function sameAsBefore<T>(record: RequestRecord, { actor, about, requestId }: Wri
 export function notCarriedOut<T>(error: unknown, { requestId, operationId, about }: Write<T>): CotenantError {
   const known = error instanceof CotenantError ? error : fileFailure(error, "carrying out the write", about);
   const id = requestId ?? operationId;
-  return new CotenantError(
-    known.code,
-    `${known.message}; it is logged, and will be finished by whoever comes next`,
-    {
-      hint: known.hint,
-      data: { ...known.data, outcome: "unknown", request_id: id },
-      cause: error,
-    },
-  );
+  return known.with({
+    message: `${known.message}; it is logged, and will be finished by whoever comes next`,
+    data: { outcome: "unknown", request_id: id },
+  });
 }

@@ -13,14 +13,18 @@ interface Layer {
   readonly because: string;
 }
 
-const BASE = ["kernel", "errors", "platform"];
+const BASE = ["kernel", "errors", "platform", "codec"];
 const BELOW_FEATURES = [...BASE, "config", "identity", "git", "store", "coordinator"];
 /** What agents work on, and what has to hold before it is done: other features are about it. */
 const WORK = ["features/issues", "features/gates"];
 const LIBRARY = [...BELOW_FEATURES, "features/*", "operations", "platform/node"];
 
+/** Records are written down once, as schemas. */
+const SCHEMAS = ["valibot"];
+
 const FEATURE: Layer = {
   may: [...BELOW_FEATURES, ...WORK],
+  packages: SCHEMAS,
   because:
     "a feature stands on the coordinator and on issues, and on other features only where a row says so",
 };
@@ -29,6 +33,11 @@ const FEATURE: Layer = {
 const LAYERS: Readonly<Record<string, Layer>> = {
   kernel: { may: [], because: "it is pure: it runs in the simulator, a model checker or a browser as it is" },
   errors: { may: ["kernel"], because: "a kernel refusal becomes an error here, and only here" },
+  codec: {
+    may: ["kernel"],
+    packages: ["valibot"],
+    because: "what files and messages say becomes values here, whoever they are for",
+  },
   platform: {
     may: ["kernel", "errors"],
     because: "interfaces; who imports them must not get Node or the simulator with them",
@@ -64,6 +73,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   },
   "features/gates": {
     may: [...BASE, "config", "identity", "store", "coordinator", "features/issues"],
+    packages: SCHEMAS,
     because: "gates are kept with the issues that have to pass them",
   },
   "features/claims": FEATURE,
@@ -79,7 +89,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "features/worktrees": FEATURE,
   "features/guard": {
     ...FEATURE,
-    packages: ["unbash"],
+    packages: [...SCHEMAS, "unbash"],
     because: "a feature stands on the coordinator; shell commands are read by a parser, not by patterns",
   },
   "features/harnesses": {
@@ -89,19 +99,27 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   },
   "features/snapshots": {
     may: [...FEATURE.may, "features/worktrees"],
+    packages: SCHEMAS,
     because: "a snapshot is of a worktree, taken under its writer lock, and comes back as one",
   },
   "features/publish": {
     may: [...FEATURE.may, "features/hooks"],
-    packages: ["@secretlint/core", "@secretlint/profiler", "@secretlint/secretlint-rule-preset-recommend"],
+    packages: [
+      ...SCHEMAS,
+      "@secretlint/core",
+      "@secretlint/profiler",
+      "@secretlint/secretlint-rule-preset-recommend",
+    ],
     because: "a commit is a commit: what it may change is judged by the rules that hooks have",
   },
   "features/ledger": {
     may: [...FEATURE.may, "features/hooks"],
+    packages: SCHEMAS,
     because: "what it commits names the claims behind it, in the words that hooks read",
   },
   "features/land": {
     may: [...FEATURE.may, "features/hooks", "features/publish", "features/worktrees"],
+    packages: SCHEMAS,
     because: "a landing moves a branch as a publish does, by the same rules, and checks it in worktrees",
   },
   "features/dispatch": {
@@ -120,6 +138,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
       ].map((name) => `features/${name}`),
       "operations",
     ],
+    packages: SCHEMAS,
     because:
       "it has done for an issue, from its claim to its landing, what a person would do with the features",
   },

@@ -1,9 +1,10 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, policyError } from "../../errors/cotenant-error";
 import { currentBranch } from "../../identity/branch";
 import type { Environment } from "../../identity/repository";
 import { listWorktrees } from "../../identity/worktree-list";
 import { printable } from "../../kernel/ids";
+import { writeNew } from "../../platform/write-new";
 import { judgeStaged } from "../hooks/commit";
 import { freshTrailers, messageTrailers } from "../hooks/commit-message";
 import { enforced } from "../hooks/path-rules";
@@ -258,13 +259,10 @@ export async function requireBranchRoom({ surroundings, repository }: Workspace)
   const blocking = BRANCHES_FOR_ISSUES.slice(0, -1);
   const args = ["rev-parse", "--verify", "--quiet", `refs/heads/${blocking}`];
   if ((await askMaybe(surroundings.git, args, { cwd: repository.commonDir })) === null) return;
-  throw new CotenantError(
-    "E_POLICY",
+  throw policyError(
     `branches for issues are called ${BRANCHES_FOR_ISSUES}…, and a branch called ${blocking} leaves no room for them`,
-    {
-      hint: `give it another name: git branch -m ${blocking} my-${blocking}`,
-      data: { ref: `refs/heads/${blocking}` },
-    },
+    `give it another name: git branch -m ${blocking} my-${blocking}`,
+    { ref: `refs/heads/${blocking}` },
   );
 }
 
@@ -278,12 +276,7 @@ export async function carryOver(station: Station, commit: string, onto: string):
   await detachAt(station, onto);
   const attributes = `${station.gitDir}/cotenant-attributes`;
   await files.unlink(attributes);
-  const fd = await files.open(attributes, "create", 0o600);
-  try {
-    await files.writeAt(fd, new TextEncoder().encode(".cotenant/**/*.jsonl merge=union\n"), 0);
-  } finally {
-    await files.close(fd);
-  }
+  await writeNew(files, attributes, ".cotenant/**/*.jsonl merge=union\n", 0o600);
   const config = [`core.attributesFile=${attributes}`, "core.hooksPath=/dev/null"];
   const { status } = await git.run(
     [...QUIET, ...config.flatMap((one) => ["-c", one]), "cherry-pick", "--allow-empty", commit],

@@ -1,7 +1,7 @@
 import { refuseRuled } from "../../coordinator/path-rules";
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { printable, type Ulid } from "../../kernel/ids";
-import { dirKey, fileKey, issueKey, kindOf, type LeaseKey, nameOf } from "../../kernel/keys";
+import { dirKey, fileKey, issueKey, issueOf, kindOf, type LeaseKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import type { IssueRow } from "../issues/board";
 import { issuesIn } from "../issues/desk";
@@ -82,7 +82,7 @@ export async function claimNext(
       return grant;
     },
     release: async ({ leases }) => {
-      const ids = leases.map(({ key }) => key.slice("issue:".length) as Ulid);
+      const ids = leases.map(({ key }) => issueOf(key));
       const held = [...leases, ...ids.flatMap((id) => files.get(id) ?? [])];
       for (const id of ids) passedOver.add(id);
       await session.release(held.map(({ key, leaseId }) => ({ key, leaseId })));
@@ -105,7 +105,7 @@ function claimed({ issue, grant }: Taken, files: readonly Lease[]): ClaimedIssue
   return { row: issue, claim: leases[0]!, files, outcome };
 }
 
-export function keyOf(id: Ulid): LeaseKey {
+function keyOf(id: Ulid): LeaseKey {
   return orThrow(issueKey(id));
 }
 
@@ -149,7 +149,7 @@ export async function claimsLeft(station: Station): Promise<ClaimedIssue[]> {
   const ids = await reader.ids();
   const left: ClaimedIssue[] = [];
   for (const claim of claims) {
-    const id = nameOf(claim.key) as Ulid;
+    const id = issueOf(claim.key);
     const found = await reader.find(id);
     const isThere = isFound(found);
     const row = {

@@ -1,12 +1,12 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, notFoundError } from "../../errors/cotenant-error";
 import { DATA_DIRECTORY } from "../../identity/worktree-file";
 import { printable, type Ulid } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import { issuesIn } from "../issues/desk";
 import { EVENTS } from "../issues/stamps";
 import { refuseUnready, targetRef } from "../land/operations";
 import { tipOf } from "../publish/base";
-import { newUlid } from "../publish/branch-pushing";
 import { branchName } from "../publish/branch-rules";
 import { remoteFor } from "../publish/pushing";
 import { branchOf, isDirty, requireBranchRoom, requireCommitting } from "./branches";
@@ -53,24 +53,17 @@ const PASSING: readonly string[] = [
 async function baseOf(workspace: Workspace, target: string): Promise<string> {
   const tip = await tipOf(workspace, target);
   if (tip !== null) return tip;
-  throw new CotenantError(
-    "E_NOT_FOUND",
+  throw notFoundError(
     `there is no branch ${printable(branchName(target), 200)} to begin from`,
-    {
-      hint: "see which there are: git branch --list; and name one with --target",
-      data: { ref: target },
-    },
+    "see which there are: git branch --list; and name one with --target",
+    { ref: target },
   );
 }
 
 /** The workers of one run, and what they share. */
 export class Crew {
   readonly parts: DispatchParts;
-  readonly options: DispatchOptions;
   readonly runId: Ulid;
-  /** Where work is to land, and from where it begins. */
-  readonly target: string;
-  readonly forge: Forge | null;
   readonly lander: Lander | null;
   readonly #view: RunView;
   readonly #startedMs: number;
@@ -89,13 +82,15 @@ export class Crew {
   #endedBy: DispatchReport["endedBy"] = null;
   #turn: Promise<unknown> = Promise.resolve();
 
-  private constructor(parts: DispatchParts, options: DispatchOptions, target: string, forge: Forge | null) {
+  private constructor(
+    parts: DispatchParts,
+    readonly options: DispatchOptions /** Where work is to land, and from where it begins. */,
+    readonly target: string,
+    readonly forge: Forge | null,
+  ) {
     const { workspace, session } = parts;
     this.parts = { ...parts, commands: commandsOf(parts.commands, options.signal) };
-    this.options = options;
-    this.target = target;
-    this.forge = forge;
-    this.runId = newUlid(workspace);
+    this.runId = newUlid(workspace.surroundings.platform);
     this.#startedMs = this.#clock.monotonicMs();
     const { agentId: by } = session.actor;
     const about = { runId: this.runId, by, startedAt: this.#now(), target: branchName(target) };

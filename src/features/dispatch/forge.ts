@@ -1,6 +1,6 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
-import { newUlid } from "../publish/branch-pushing";
+import { newUlid } from "../../platform/new-ulid";
 import { ClaimsUnder } from "../publish/claims";
 import { typed } from "../publish/hint-words";
 import { remoteFor } from "../publish/pushing";
@@ -47,7 +47,7 @@ export async function pushBranch(
   const commit = await headOf({ workspace, session, ...station });
   const claims = new ClaimsUnder(workspace, session, parts.openFence(workspace, session));
   const pushed = await pushUnderClaims(workspace, session, claims, {
-    ...{ remote, ref, commit, publishId: newUlid(workspace) },
+    ...{ remote, ref, commit, publishId: newUlid(workspace.surroundings.platform) },
   });
   if (!("why" in pushed)) return remote;
   throw new CotenantError("E_PUSH_REJECTED", `${printable(branch, 200)} was not pushed: ${pushed.why}`, {

@@ -43,17 +43,16 @@ export async function landedBefore(
  * started the dispatcher, as `policy.land` allows.
  */
 export class Lander {
-  readonly #parts: DispatchParts;
-  readonly #options: DispatchOptions;
-  readonly #target: string;
   readonly #say: (line: string) => void;
   readonly #waiting = new Map<Ulid, (outcome: LandOutcome | CotenantError) => void>();
   #running: Promise<void> | null = null;
 
-  constructor(parts: DispatchParts, options: DispatchOptions, target: string, say: (line: string) => void) {
-    this.#parts = parts;
-    this.#options = options;
-    this.#target = target;
+  constructor(
+    private readonly parts: DispatchParts,
+    private readonly options: DispatchOptions,
+    private readonly target: string,
+    say: (line: string) => void,
+  ) {
     this.#say = say;
   }
 
@@ -62,7 +61,7 @@ export class Lander {
    * queue still lands now.
    */
   async landedSince(began: Began): Promise<LandedBefore | null> {
-    const { last, landed } = await landedBefore(this.#parts.workspace, this.#target, began);
+    const { last, landed } = await landedBefore(this.parts.workspace, this.target, began);
     if (last === null || last.state === "parked" || landed !== null) return landed;
     const { outcome, commit } = await this.#wait(last.entryId);
     return outcome === "landed" ? { commit } : null;
@@ -77,8 +76,8 @@ export class Lander {
       method = null,
     }: { issueId: Ulid; message?: string | null; method?: Method | null },
   ): Promise<LandOutcome> {
-    const { workspace, session } = this.#parts;
-    const request = { branches: [branch], target: this.#target, issueId, message, method };
+    const { workspace, session } = this.parts;
+    const request = { branches: [branch], target: this.target, issueId, message, method };
     const [added] = await enqueue(workspace, session, request);
     return this.#wait(added!.entry.entryId);
   }
@@ -104,9 +103,9 @@ export class Lander {
     for (let tries = 1; ; tries++) {
       const failure = await this.#once(only);
       if (failure === null || !only.some((id) => this.#waiting.has(id))) return;
-      if (tries < MOST_TRIES && isPassing(failure) && !this.#options.signal.aborted) {
+      if (tries < MOST_TRIES && isPassing(failure) && !this.options.signal.aborted) {
         this.#say(`landing waits: ${failure.message}`);
-        await this.#parts.workspace.surroundings.platform.timers.sleep(TRY_AGAIN_MS * tries).done;
+        await this.parts.workspace.surroundings.platform.timers.sleep(TRY_AGAIN_MS * tries).done;
         continue;
       }
       for (const id of only) this.#settle(id, failure);
@@ -116,13 +115,13 @@ export class Lander {
 
   /** Tells those whose turn it was; answers why the others have to wait, null where none has to. */
   async #once(only: readonly Ulid[]): Promise<CotenantError | null> {
-    const { workspace, session, trees, commands, openFence } = this.#parts;
-    const { push, clean, signal } = this.#options;
+    const { workspace, session, trees, commands, openFence } = this.parts;
+    const { push, clean, signal } = this.options;
     try {
       const report = await runQueue(
         { workspace, session, trees, commands, openFence: openFence(workspace, session) },
         {
-          ...{ target: this.#target, only: [...only], push, clean, signal, wait: true },
+          ...{ target: this.target, only: [...only], push, clean, signal, wait: true },
           onProgress: ({ text }) => this.#say(text),
         },
       );

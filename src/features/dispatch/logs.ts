@@ -59,19 +59,16 @@ export async function readLog(
 
 /** What an agent prints, as it comes. Nothing fails because a log cannot be written. */
 export class AttemptLog {
-  readonly path: string;
-  readonly #files: Platform["files"];
-  readonly #fd: Descriptor;
   #at = 0;
   #bytes = 0;
   #isFull = false;
   #written: Promise<void> = Promise.resolve();
 
-  private constructor(files: Platform["files"], path: string, fd: Descriptor) {
-    this.#files = files;
-    this.path = path;
-    this.#fd = fd;
-  }
+  private constructor(
+    private readonly files: Platform["files"],
+    readonly path: string,
+    private readonly fd: Descriptor,
+  ) {}
 
   static async open(workspace: Workspace, issueId: Ulid): Promise<AttemptLog> {
     const { platform } = workspace.surroundings;
@@ -98,7 +95,7 @@ export class AttemptLog {
   async #write(bytes: Uint8Array): Promise<void> {
     try {
       for (let done = 0; done < bytes.length; ) {
-        const wrote = await this.#files.writeAt(this.#fd, bytes.subarray(done), this.#at);
+        const wrote = await this.files.writeAt(this.fd, bytes.subarray(done), this.#at);
         done += wrote;
         this.#at += wrote;
       }
@@ -114,7 +111,7 @@ export class AttemptLog {
   async close(): Promise<void> {
     await this.#written;
     try {
-      await this.#files.close(this.#fd);
+      await this.files.close(this.fd);
     } catch {
       // What was written is written.
     }

@@ -1,7 +1,7 @@
 /** Agents at work on issues, each in a worktree of its own, until nothing is left. See docs/DISPATCH.md. */
 
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { notFoundError } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
 import { issueKey } from "../../kernel/keys";
 import type { IssueRow } from "../issues/board";
@@ -22,19 +22,16 @@ import { askToStop, runsSeen, type SeenRun, type StopHow } from "./run-file";
 export { readLog } from "./logs";
 export type { Stage } from "./record";
 export type {
-  ClaimOutcome,
-  Delivery,
   DispatchEvent,
   DispatchOptions,
   DispatchParts,
   DispatchReport,
-  IssueEnd,
   IssueOutcome,
 } from "./report";
 export { type DispatchRequest, optionsOf } from "./request";
 export type { RunState, SeenRun, StopHow, WorkerState } from "./run-file";
 export { countEnds } from "./run-view";
-export { type AgentTemplate, TEMPLATE_NAMES, templateFor } from "./templates";
+export { TEMPLATE_NAMES } from "./templates";
 
 /** Ends when nothing is left to do, or somebody ends it. What became of each issue is in the report. */
 export async function dispatch(parts: DispatchParts, request: DispatchRequest): Promise<DispatchReport> {
@@ -122,9 +119,7 @@ export async function dispatchLogs(
 export async function stopDispatch(workspace: Workspace, how: StopHow): Promise<readonly SeenRun[]> {
   const alive = (await runsSeen(workspace)).filter(({ isAlive }) => isAlive);
   if (alive.length === 0)
-    throw new CotenantError("E_NOT_FOUND", "no dispatch runs in this repository", {
-      hint: "see what was done: cotenant dispatch status",
-    });
+    throw notFoundError("no dispatch runs in this repository", "see what was done: cotenant dispatch status");
   for (const { state } of alive) await askToStop(workspace, state.runId, how);
   return alive;
 }

@@ -2,6 +2,7 @@ import { readDotGit } from "../../identity/git-directory";
 import type { WorktreeEntry } from "../../identity/worktree-list";
 import type { GitOptions, LastingGit } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
+import { writeNew } from "../../platform/write-new";
 
 type Place = Pick<WorktreeEntry, "root" | "gitDir">;
 
@@ -41,12 +42,7 @@ export async function mendLink(platform: Platform, place: Place): Promise<string
   const kept = entry === null || entry.kind === "file" ? null : `${gitDir}/replaced-${clock.wallMs()}`;
   if (kept !== null) await files.rename(path, kept);
   else await files.unlink(path);
-  const fd = await files.open(path, "create", 0o644);
-  try {
-    await files.writeAt(fd, new TextEncoder().encode(`gitdir: ${gitDir}\n`), 0);
-  } finally {
-    await files.close(fd);
-  }
+  await writeNew(files, path, `gitdir: ${gitDir}\n`, 0o644);
   return kept === null
     ? "the link in its worktree to the repository was gone, and was made again"
     : `a repository of its own stood in its worktree; its .git is kept as ${kept}`;

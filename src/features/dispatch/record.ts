@@ -1,56 +1,38 @@
+import * as v from "valibot";
+import type { Decoded } from "../../codec/codec";
+import { textOrNull, ulid } from "../../codec/fields";
+import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
-import { orThrow } from "../../errors/cotenant-error";
-import { type Fact, type FactName, factId, parseFactName } from "../../kernel/facts";
-import { parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { type FactName, factId, factName } from "../../kernel/facts";
+import { type Ulid, ulidIn } from "../../kernel/ids";
 
 /** How far the work on an issue has come, so that whoever goes on after a kill does nothing twice. */
-export const STAGES = ["working", "worked", "delivered"] as const;
+const STAGES = ["working", "worked", "delivered"] as const;
 export type Stage = (typeof STAGES)[number];
 
+const RECORD = codecOf(
+  {
+    runId: ulid,
+    agentId: v.string(),
+    branch: v.string(),
+    stage: v.picklist(STAGES),
+    /** Attempts that have failed. */
+    failures: v.number(),
+    startedAt: v.string(),
+    /** On the target, once it has landed. */
+    landed: textOrNull,
+  },
+  { leavesNullsOut: true },
+);
+
 /** What is known of an issue that a worker has taken and not yet finished. */
-export interface WorkRecord {
-  readonly issueId: Ulid;
-  readonly runId: Ulid;
-  readonly agentId: string;
-  readonly branch: string;
-  readonly stage: Stage;
-  /** Attempts that have failed. */
-  readonly failures: number;
-  readonly startedAt: string;
-  /** On the target, once it has landed. */
-  readonly landed: string | null;
-}
+export type WorkRecord = Decoded<typeof RECORD> & { readonly issueId: Ulid };
 
 const KIND = "dispatch";
 
 function nameOf(issueId: Ulid): FactName {
-  return orThrow(parseFactName(`${KIND}:${issueId.toLowerCase()}`));
-}
-
-function toFact(record: WorkRecord): Fact {
-  return {
-    run_id: record.runId,
-    agent_id: record.agentId,
-    branch: record.branch,
-    stage: record.stage,
-    failures: record.failures,
-    started_at: record.startedAt,
-    ...(record.landed === null ? {} : { landed: record.landed }),
-  };
-}
-
-/** Null for what another version wrote: it is left alone. */
-function fromFact(name: FactName, fact: Fact): WorkRecord | null {
-  const text = (field: string) => (typeof fact[field] === "string" ? (fact[field] as string) : null);
-  const [issueId, runId] = [parseUlid(factId(name)), parseUlid(text("run_id") ?? "")];
-  const stage = STAGES.find((one) => one === fact["stage"]);
-  const [agentId, branch, startedAt] = [text("agent_id"), text("branch"), text("started_at")];
-  const failures = fact["failures"];
-  if (isRefusal(issueId) || isRefusal(runId) || stage === undefined) return null;
-  if (agentId === null || branch === null || startedAt === null || typeof failures !== "number") return null;
-  return { issueId, runId, agentId, branch, stage, failures, startedAt, landed: text("landed") };
+  return factName(KIND, issueId.toLowerCase());
 }
 
 export async function workRecords(
@@ -58,8 +40,9 @@ export async function workRecords(
 ): Promise<ReadonlyMap<Ulid, WorkRecord>> {
   const records = new Map<Ulid, WorkRecord>();
   for (const [name, { value }] of await coordinator.facts({ kinds: [KIND] })) {
-    const record = fromFact(name, value);
-    if (record !== null) records.set(record.issueId, record);
+    // What another version wrote is left alone.
+    const [issueId, record] = [ulidIn(factId(name)), RECORD.decode(value)];
+    if (issueId !== null && record !== null) records.set(issueId, { issueId, ...record });
   }
   return records;
 }
@@ -80,7 +63,7 @@ export async function note(
     body: async () => ({
       type,
       payload: { issue_id: issueId, ...payload },
-      facts: new Map([[name, record === null ? null : toFact(record)]]),
+      facts: new Map([[name, record === null ? null : RECORD.encode(record)]]),
       answer: true,
     }),
   });

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { limitError } from "../../errors/cotenant-error";
 import type { DispatchParts } from "./report";
 
 /** Below what systems give to outgoing connections. */
@@ -22,11 +22,8 @@ export async function freePorts(
     const from = FIRST_PORT + ((offset + slot - 1 + nth * 16) % ranges) * PORTS;
     if (!taken.has(from) && (await areFree(from, PORTS))) return [from, from + PORTS - 1];
   }
-  throw new CotenantError(
-    "E_LIMIT",
+  throw limitError(
     `no ${PORTS} ports in a row are free between ${FIRST_PORT} and ${LAST_PORT}`,
-    {
-      hint: "stop servers that nobody needs any more",
-    },
+    "stop servers that nobody needs any more",
   );
 }

@@ -1,6 +1,7 @@
+import { jsonObject } from "../../codec/json";
+import { toCamelCase, toSnakeCase } from "../../codec/names";
 import type { Workspace } from "../../coordinator/workspace";
-import { type AgentId, parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { type AgentId, type Ulid, ulidIn } from "../../kernel/ids";
 import { overwriteFile } from "../../platform/overwrite-file";
 import type { ProcessIdentity } from "../../platform/platform";
 import { modesFor } from "../../store/layout";
@@ -49,6 +50,8 @@ export interface RunState {
 /** How somebody asks a run to end. `drain`: it takes no more issues. `now`: it stops its agents. */
 export type StopHow = "drain" | "now";
 
+/** The ends that are counted are names themselves. */
+const ENDS = new Set(["ends"]);
 const MOST_KEPT = 20;
 const RUN = /^run-([0-9a-z]{26})\.json$/;
 
@@ -63,7 +66,7 @@ export async function writeRun(workspace: Workspace, state: RunState): Promise<v
   const path = pathOf(workspace, state.runId, "json");
   try {
     await files.makeDirectory(dispatchFolder(workspace), directory);
-    const text = `${JSON.stringify(renamed({ schemaVersion: 1, ...state }, snake))}\n`;
+    const text = `${JSON.stringify(toSnakeCase({ schemaVersion: 1, ...state }, ENDS))}\n`;
     await overwriteFile(files, `${path}.new`, text, file);
     await files.rename(`${path}.new`, path);
   } catch {
@@ -93,37 +96,10 @@ export async function runsSeen(workspace: Workspace): Promise<SeenRun[]> {
 }
 
 function decode(bytes: Uint8Array | null): RunState | null {
-  if (bytes === null) return null;
-  try {
-    const written: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    const state = renamed(written, camel) as RunState & { schemaVersion: unknown };
-    const isOurs =
-      state.schemaVersion === 1 && !isRefusal(parseUlid(state.runId)) && Array.isArray(state.workers);
-    return isOurs ? state : null;
-  } catch {
-    return null;
-  }
-}
-
-/** Files of ours have names in snake_case. */
-function snake(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-function camel(name: string): string {
-  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-}
-
-/** The ends that are counted are names themselves, and stay as they are. */
-function renamed(value: unknown, rename: (name: string) => string): unknown {
-  if (Array.isArray(value)) return value.map((item) => renamed(item, rename));
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [
-      rename(name),
-      name === "ends" ? item : renamed(item, rename),
-    ]),
-  );
+  const written = bytes === null ? null : jsonObject(new TextDecoder().decode(bytes));
+  const state = toCamelCase(written, ENDS) as (RunState & { schemaVersion: unknown }) | null;
+  const isOurs = state?.schemaVersion === 1 && ulidIn(state.runId) !== null && Array.isArray(state.workers);
+  return isOurs ? state : null;
 }
 
 /** Leaves word for a run, which looks for it every second or so. */

@@ -22,16 +22,14 @@ export class RunView {
   left: number | null = null;
   offlineClaims = 0;
   costUsd: number | null = null;
-  readonly #workspace: Workspace;
-  readonly #options: DispatchOptions;
   readonly #about: Pick<RunState, "runId" | "by" | "startedAt" | "target">;
   readonly #workers = new Map<number, WorkerState>();
   #written: Promise<void> = Promise.resolve();
   #isWriteDue = false;
 
   constructor(
-    workspace: Workspace,
-    options: DispatchOptions,
+    private readonly workspace: Workspace,
+    private readonly options: DispatchOptions,
     about: {
       readonly runId: Ulid;
       readonly by: AgentId;
@@ -39,8 +37,6 @@ export class RunView {
       readonly target: string;
     },
   ) {
-    this.#workspace = workspace;
-    this.#options = options;
     this.#about = about;
   }
 
@@ -49,12 +45,12 @@ export class RunView {
   }
 
   #stateAt(endedAt: string | null): RunState {
-    const { template, command, delivery } = this.#options;
+    const { template, command, delivery } = this.options;
     const { left, costUsd, offlineClaims } = this;
     return {
       ...this.#about,
       ...{ endedAt, delivery, left, costUsd, offlineClaims },
-      process: this.#workspace.surroundings.platform.processes.self(),
+      process: this.workspace.surroundings.platform.processes.self(),
       runs: template?.harness ?? command ?? "",
       workers: [...this.#workers.values()].sort((a, b) => a.number - b.number),
       ends: countEnds(this.outcomes),
@@ -98,7 +94,7 @@ export class RunView {
   /** The last word of a run. */
   async close(endedAt: string): Promise<void> {
     await this.#written;
-    await writeRun(this.#workspace, this.#stateAt(endedAt));
+    await writeRun(this.workspace, this.#stateAt(endedAt));
   }
 
   /** One write at a time, and one more after the last change. */
@@ -107,7 +103,7 @@ export class RunView {
     this.#isWriteDue = true;
     this.#written = this.#written.then(async () => {
       this.#isWriteDue = false;
-      await writeRun(this.#workspace, this.state);
+      await writeRun(this.workspace, this.state);
     });
   }
 
@@ -119,7 +115,7 @@ export class RunView {
     if (worked.length === 0 || this.left === null) return null;
     const mean = worked.reduce((sum, { durationMs }) => sum + durationMs, 0) / worked.length / 1000;
     const underWay = [...this.#workers.values()].filter(({ issueId }) => issueId !== null).length;
-    return Math.round((mean * (this.left + underWay / 2)) / Math.max(1, this.#options.agents));
+    return Math.round((mean * (this.left + underWay / 2)) / Math.max(1, this.options.agents));
   }
 }
 

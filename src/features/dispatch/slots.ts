@@ -1,6 +1,6 @@
 import type { Session } from "../../coordinator/session";
 import { surroundingsIn, Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, orThrow, policyError } from "../../errors/cotenant-error";
 import { AGENT_VARIABLE, SESSION_VARIABLE } from "../../identity/agent";
 import { harnessVariables } from "../../identity/harness";
 import { parentOf } from "../../identity/path-text";
@@ -39,7 +39,7 @@ export interface Slot {
   readonly lock: Descriptor;
 }
 
-export function workerId(name: string, number: number): AgentId {
+function workerId(name: string, number: number): AgentId {
   return orThrow(parseAgentId(`agent:${name}-${number}`));
 }
 
@@ -187,20 +187,17 @@ async function makeStation(parts: DispatchParts, slot: Slot, commit: string): Pr
   const { repository, config, surroundings } = workspace;
   const yard: Yard = { workspace, session, trees };
   if (config.values["worktree.mode"] === "off")
-    throw new CotenantError(
-      "E_POLICY",
+    throw policyError(
       "each worker needs a worktree of its own, and no worktrees are made here",
-      {
-        hint: "let whoever set worktree.mode = off change it",
-        data: { setting: "worktree.mode" },
-      },
+      "let whoever set worktree.mode = off change it",
+      { setting: "worktree.mode" },
     );
   const place = placeOf(parts, slot);
   await refusePlace(yard, place).catch((error) => {
     if (!(error instanceof CotenantError)) throw error;
     const hint =
       "move what is there away, and start again; or say where worktrees are to be: cotenant config set worktree.directory <path>";
-    throw new CotenantError(error.code, error.message, { hint, data: error.data });
+    throw error.with({ hint });
   });
   await makeWorktree(yard, {
     place,

@@ -28,13 +28,9 @@ export interface Ending {
 
 /** What is known while a worker has an issue, shared by the steps of its work. */
 export class Turn {
-  readonly crew: Crew;
-  readonly station: Station;
-  readonly issue: ClaimedIssue;
   readonly keeper: ClaimKeeper;
   readonly startedMs: number;
   claim: ClaimState = { kind: "held" };
-  record: WorkRecord | null;
   branch: string | null = null;
   /** The target's commit when the work began. */
   base = "";
@@ -46,11 +42,12 @@ export class Turn {
   costUsd: number | null = null;
   readonly #stop = new AbortController();
 
-  constructor(crew: Crew, station: Station, issue: ClaimedIssue, record: WorkRecord | null) {
-    this.crew = crew;
-    this.station = station;
-    this.issue = issue;
-    this.record = record;
+  constructor(
+    readonly crew: Crew,
+    readonly station: Station,
+    readonly issue: ClaimedIssue,
+    public record: WorkRecord | null,
+  ) {
     this.startedMs = this.clock.monotonicMs();
     this.keeper = new ClaimKeeper(station, issue.claim, (state) => {
       this.claim = state;

@@ -1,6 +1,7 @@
 import { fileFailure } from "../../errors/cotenant-error";
 import { parentOf } from "../../identity/path-text";
 import type { Environment } from "../../identity/repository";
+import { overwriteFile } from "../../platform/overwrite-file";
 import type { Files, Platform } from "../../platform/platform";
 import { cacheEnvironment, ownerName } from "./caches";
 
@@ -43,11 +44,5 @@ async function makeDirectories(files: Files, path: string, made: Set<string>): P
 }
 
 async function ignoreAll(files: Files, path: string): Promise<void> {
-  if ((await files.lstat(path)) !== null) return;
-  const fd = await files.open(path, "update-or-create", 0o600);
-  try {
-    await files.writeAt(fd, new TextEncoder().encode("*\n"), 0);
-  } finally {
-    await files.close(fd);
-  }
+  if ((await files.lstat(path)) === null) await overwriteFile(files, path, "*\n", 0o600);
 }

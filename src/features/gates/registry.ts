@@ -1,12 +1,13 @@
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { isObject } from "../../codec/json";
+import { CotenantError, during } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
-import { isObject, readDocument } from "../issues/document-text";
+import { readDocument } from "../issues/document-text";
 
 export const REGISTRY = ".cotenant/gates/registry.json";
-export const REGISTRY_SCHEMA = 1;
+const REGISTRY_SCHEMA = 1;
 const LARGEST = 1 << 20;
-export const MOST_GATES = 500;
+const MOST_GATES = 500;
 export const MAX_GATE_TITLE = 200;
 export const MAX_COMMAND = 4_096;
 export const DEFAULT_TIMEOUT_SECS = 600;
@@ -26,7 +27,7 @@ export interface GateDefinition {
   readonly defined_by: string;
 }
 
-export interface RegistryProblem {
+interface RegistryProblem {
   readonly key: string | null;
   readonly message: string;
 }
@@ -57,7 +58,7 @@ const FIELDS = new Set([
   "defined_by",
 ]);
 
-export function isGateKey(text: string): boolean {
+function isGateKey(text: string): boolean {
   return KEY.test(text);
 }
 
@@ -152,16 +153,14 @@ function isInnerPath(value: unknown): boolean {
 /** As it stands in this worktree, or what is wrong with it as a whole. */
 export async function inspectRegistry(platform: Platform, root: string): Promise<RegistryReading> {
   const path = `${root}/${REGISTRY}`;
-  try {
+  return during("reading the gates", path, async () => {
     const stat = await platform.files.stat(path);
     if (stat === null) return { registry: EMPTY };
     if (stat.kind !== "file") return { broken: "it is not a plain file" };
     if (stat.size > LARGEST) return { broken: `it has more than ${LARGEST} bytes` };
     const bytes = await platform.files.readFile(path);
     return bytes === null ? { registry: EMPTY } : decodeRegistry(new TextDecoder().decode(bytes));
-  } catch (error) {
-    throw fileFailure(error, "reading the gates", path);
-  }
+  });
 }
 
 export async function readRegistry(platform: Platform, root: string): Promise<Registry> {

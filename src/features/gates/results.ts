@@ -1,7 +1,10 @@
+import * as v from "valibot";
+import type { Decoded } from "../../codec/codec";
+import { count, isTrue, orNull, textOrEmpty, textOrNull, those, ulid } from "../../codec/fields";
+import { jsonObject } from "../../codec/json";
+import { readerOf } from "../../codec/record";
 import { CotenantError } from "../../errors/cotenant-error";
-import { isCount } from "../../kernel/bounds";
-import { makeUlid, parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { makeUlid, type Ulid } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
 import { IssueFolder } from "../issues/folder";
 import { committedResults, type IssueReader } from "../issues/reader";
@@ -9,46 +12,55 @@ import type { FoundIssue } from "../issues/resolve";
 import { RESULTS } from "../issues/stamps";
 
 /** `reset`: what was said before does not count any more, as after an issue was reopened. */
-export const RESULT_STATUSES = ["passed", "failed", "reset"] as const;
+const RESULT_STATUSES = ["passed", "failed", "reset"] as const;
 export type ResultStatus = (typeof RESULT_STATUSES)[number];
-export const GATE_STATUSES = ["pending", "passed", "failed"] as const;
+const GATE_STATUSES = ["pending", "passed", "failed"] as const;
 export type GateStatus = (typeof GATE_STATUSES)[number];
 
 /** What a command did that a gate ran. */
-export interface GateRun {
-  readonly command: string;
+const RUN = v.object({
+  command: textOrEmpty,
   /** Null when a signal ended it. */
-  readonly exit_status: number | null;
-  readonly signal: string | null;
-  readonly timed_out: boolean;
-  readonly duration_ms: number;
+  exit_status: orNull(count),
+  signal: textOrNull,
+  timed_out: isTrue,
+  duration_ms: v.fallback(count, 0),
   /** The end of what it printed. */
-  readonly output: string;
+  output: textOrEmpty,
   /** Of all that it printed. */
-  readonly output_bytes: number;
-  readonly output_cut: boolean;
-}
+  output_bytes: v.fallback(count, 0),
+  output_cut: isTrue,
+});
 
+const RESULT_SCHEMA = 1;
 /** One line of `gates/results/<issue>.jsonl`. */
-export interface GateResult {
-  readonly schema_version: number;
-  readonly id: Ulid;
-  readonly gate: string;
-  readonly status: ResultStatus;
-  /** Whether a command or somebody's word decided. */
-  readonly kind: "manual" | "automated";
-  readonly at: string;
-  readonly by: string;
-  readonly reason: string | null;
-  /** The results that whoever wrote this one saw, and that it takes the place of. */
-  readonly replaces: readonly Ulid[];
-  /** What was checked; null outside Git, or before the first commit. */
-  readonly commit: string | null;
-  readonly tree: string | null;
-  /** Whether there were changes that are not in the commit. Null where nobody looked. */
-  readonly dirty: boolean | null;
-  readonly run: GateRun | null;
-}
+const RESULT = readerOf(
+  v.object({
+    schema_version: v.pipe(
+      v.number(),
+      v.maxValue(RESULT_SCHEMA),
+      v.transform(() => RESULT_SCHEMA),
+    ),
+    id: ulid,
+    gate: v.string(),
+    status: v.picklist(RESULT_STATUSES),
+    /** Whether a command or somebody's word decided. */
+    kind: v.fallback(v.picklist(["manual", "automated"]), "manual"),
+    at: textOrEmpty,
+    by: textOrEmpty,
+    reason: textOrNull,
+    /** The results that whoever wrote this one saw, and that it takes the place of. */
+    replaces: those(ulid),
+    /** What was checked; null outside Git, or before the first commit. */
+    commit: textOrNull,
+    tree: textOrNull,
+    /** Whether there were changes that are not in the commit. Null where nobody looked. */
+    dirty: orNull(v.boolean()),
+    run: orNull(RUN),
+  }),
+);
+export type GateResult = Decoded<typeof RESULT>;
+export type GateRun = NonNullable<GateResult["run"]>;
 
 /** What somebody has to say of a gate. */
 export type Said = Pick<GateResult, "gate" | "status" | "kind" | "by"> &
@@ -61,7 +73,6 @@ export interface GateResults {
   readonly broken: number;
 }
 
-export const RESULT_SCHEMA = 1;
 /** A line travels in the log with its write, as text in JSON: this is what it may come to there. */
 const LONGEST_LOGGED = 10_000;
 const MOST_REPLACED = 100;
@@ -123,7 +134,7 @@ export function foldResults(text: string): GateResults {
   let broken = 0;
   for (const lineText of text.split("\n")) {
     if (lineText.trim() === "") continue;
-    const result = decodeResult(lineText);
+    const result = RESULT.decode(jsonObject(lineText));
     if (result === null) broken++;
     else {
       all.set(result.id, result);
@@ -182,65 +193,4 @@ async function textIn(platform: Platform, root: string, id: Ulid): Promise<strin
     hint: "look at what is in it, and keep the lines that count",
     data: { path, bytes: size },
   });
-}
-
-function decodeResult(text: string): GateResult | null {
-  const w = objectFrom(text);
-  const id = ulid(w?.["id"]);
-  if (w === null || id === null || typeof w["gate"] !== "string") return null;
-  const version = w["schema_version"];
-  if (typeof version !== "number" || version > RESULT_SCHEMA) return null;
-  const status = w["status"] as ResultStatus;
-  if (!RESULT_STATUSES.includes(status)) return null;
-  return {
-    schema_version: RESULT_SCHEMA,
-    id,
-    gate: w["gate"],
-    status,
-    kind: w["kind"] === "automated" ? "automated" : "manual",
-    at: textOf(w["at"]) ?? "",
-    by: textOf(w["by"]) ?? "",
-    reason: textOf(w["reason"]),
-    replaces: Array.isArray(w["replaces"]) ? w["replaces"].map(ulid).filter((one) => one !== null) : [],
-    commit: textOf(w["commit"]),
-    tree: textOf(w["tree"]),
-    dirty: typeof w["dirty"] === "boolean" ? w["dirty"] : null,
-    run: runFrom(w["run"]),
-  };
-}
-
-function runFrom(value: unknown): GateRun | null {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  const w = value as Record<string, unknown>;
-  const count = (field: unknown) => (isCount(field) ? field : null);
-  return {
-    command: textOf(w["command"]) ?? "",
-    exit_status: count(w["exit_status"]),
-    signal: textOf(w["signal"]),
-    timed_out: w["timed_out"] === true,
-    duration_ms: count(w["duration_ms"]) ?? 0,
-    output: textOf(w["output"]) ?? "",
-    output_bytes: count(w["output_bytes"]) ?? 0,
-    output_cut: w["output_cut"] === true,
-  };
-}
-
-function objectFrom(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
-}
-
-function textOf(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
-}
-
-function ulid(value: unknown): Ulid | null {
-  const parsed = typeof value === "string" ? parseUlid(value) : null;
-  return parsed === null || isRefusal(parsed) ? null : parsed;
 }

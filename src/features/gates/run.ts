@@ -8,7 +8,7 @@ import type { GateRun } from "./results";
 import { isTrusted } from "./trust";
 
 /** As much of the end of its output as is kept for whoever started it; a result keeps less. */
-export const KEPT_OUTPUT = 64 << 10;
+const KEPT_OUTPUT = 64 << 10;
 
 /** A gate whose command this clone allows, or the error that shows the command. */
 export function refuseUntrusted(digest: Digest, trust: Trust, gate: GateDefinition): void {

@@ -180,6 +180,8 @@ export const HARNESSES: Readonly<Record<HarnessName, HarnessTraits>> = {
  * belong to is then `parentID`, and its own is `childID`, too. It gives `--pid <its own process>`, throws what comes on standard
  * error when the status is 2, and adds to the tool's output what comes on standard output otherwise. With `showsWaits` it
  * says that it shows people a line `{"waits":{"message","until","waitMs"}}` on standard error, as soon as it comes.
+ *
+ * @public The plugin writes it, and is text to us.
  */
 export interface OpencodeInput {
   readonly event: string;

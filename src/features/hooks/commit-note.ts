@@ -1,5 +1,6 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { indexFile } from "../../platform/git-index";
+import { overwriteFile } from "../../platform/overwrite-file";
 import { modesFor } from "../../store/layout";
 import {
   type CommitNote,
@@ -21,13 +22,7 @@ export async function keepNote(workspace: Workspace, note: CommitNote): Promise<
   const modes = modesFor(workspace.repository.config.sharedRepository);
   try {
     await files.makeDirectory(place.path.slice(0, place.path.lastIndexOf("/")), modes.directory);
-    const fd = await files.open(place.path, "update-or-create", modes.file);
-    try {
-      await files.truncate(fd, 0);
-      await files.writeAt(fd, new TextEncoder().encode(noteText(note, { git: place.git, index })), 0);
-    } finally {
-      await files.close(fd);
-    }
+    await overwriteFile(files, place.path, noteText(note, { git: place.git, index }), modes.file);
   } catch {
     // The next hook looks for itself.
   }

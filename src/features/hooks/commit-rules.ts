@@ -3,15 +3,14 @@ import { type PathChange, PLAIN_FILE } from "../../git/commit-text";
 import { ExtentIndex } from "../../kernel/conflicts";
 import {
   type AgentId,
-  parseUlid,
   printable,
   type SessionId,
   type Ulid,
+  ulidIn,
   type WorktreeId,
 } from "../../kernel/ids";
 import type { LeaseKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
-import { isRefusal } from "../../kernel/refusal";
 
 /** Who commits; null where nobody has said so. */
 export interface Committer {
@@ -78,8 +77,8 @@ export function commentsOf(path: string): Ulid | null {
 }
 
 function idIn(found: RegExpExecArray | null): Ulid | null {
-  const id = found === null ? null : parseUlid(found[1]!);
-  return id === null || isRefusal(id) || id !== found![1] ? null : id;
+  const id = ulidIn(found?.[1]);
+  return id === found?.[1] ? id : null;
 }
 
 /** Cotenant writes nothing but plain files: a link or a program is somebody's own doing, whatever its content. */

@@ -1,4 +1,4 @@
-import { isObject } from "../issues/document-text";
+import { isObject } from "../../codec/json";
 
 /**
  * What one hook of a commit found out, for the next ones of the same `git commit`: they need not ask again. Never a

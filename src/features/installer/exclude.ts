@@ -1,4 +1,4 @@
-import { fileFailure } from "../../errors/cotenant-error";
+import { during } from "../../errors/cotenant-error";
 import { parentOf } from "../../identity/path-text";
 import { fromBinary, toBinary } from "../../platform/binary-text";
 import type { Platform } from "../../platform/platform";
@@ -55,25 +55,21 @@ function fileIn(commonDir: string): string {
 /** Whatever the encoding is, ours is ASCII: not one byte of theirs changes. */
 async function read({ files }: Platform, commonDir: string): Promise<string | null> {
   const path = fileIn(commonDir);
-  try {
+  return during("reading what Git passes over", path, async () => {
     const bytes = await files.readFile(path);
     return bytes === null ? null : toBinary(bytes);
-  } catch (error) {
-    throw fileFailure(error, "reading what Git passes over", path);
-  }
+  });
 }
 
 async function write(platform: Platform, commonDir: string, text: string | null): Promise<void> {
   const path = (await platform.files.realPath(fileIn(commonDir))) ?? fileIn(commonDir);
   const mode = (await platform.files.stat(path))?.mode ?? 0o644;
-  try {
+  return during("telling Git what to pass over", path, async () => {
     if (text === null) {
       await platform.files.unlink(path);
       return;
     }
     await platform.files.makeDirectory(parentOf(path) ?? "/", 0o755);
     await replaceFile(platform, path, fromBinary(text), mode & 0o777);
-  } catch (error) {
-    throw fileFailure(error, "telling Git what to pass over", path);
-  }
+  });
 }

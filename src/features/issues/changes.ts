@@ -1,4 +1,5 @@
-import { makeUlid, type Ulid } from "../../kernel/ids";
+import type { Ulid } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import type { Platform } from "../../platform/platform";
 import type { Issue } from "./model";
 import { encodeSetLine, readOrSet, type SetLine } from "./or-set";
@@ -41,7 +42,7 @@ export function additionsOf(
   sets: { readonly labels: string; readonly dependencies: string },
   author: Author,
 ): Addition[] {
-  const ulid = () => makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
+  const ulid = () => newUlid(platform);
   return [
     ...setLines(change.labels, sets.labels, author, ulid).map((line) => ({ file: LABELS, line }) as const),
     ...setLines(change.dependencies, sets.dependencies, author, ulid).map(

@@ -1,6 +1,6 @@
-import { CotenantError } from "../../errors/cotenant-error";
-import { makeUlid, parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { jsonObject } from "../../codec/json";
+import { CotenantError, usageError } from "../../errors/cotenant-error";
+import { makeUlid, type Ulid, ulidIn } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
 import { IssueFolder } from "./folder";
 import type { IssueReader } from "./reader";
@@ -14,11 +14,10 @@ export interface Comment {
   readonly text: string;
 }
 
-export const MAX_COMMENT = 64 << 10;
+const MAX_COMMENT = 64 << 10;
 
 export function newComment(platform: Pick<Platform, "clock" | "random">, by: string, text: string): Comment {
-  if (text.trim() === "")
-    throw new CotenantError("E_USAGE", "a comment needs a text", { hint: "add --text <text>" });
+  if (text.trim() === "") throw usageError("a comment needs a text", "add --text <text>");
   if (new TextEncoder().encode(text).length > MAX_COMMENT)
     throw new CotenantError("E_LIMIT", `a comment has at most ${MAX_COMMENT} bytes`, {
       hint: "put the rest into a file beside the code, and name it here ('cotenant doc add')",
@@ -56,13 +55,8 @@ export function decodeComments(text: string): Comment[] {
 }
 
 function decodeComment(line: string): Comment | null {
-  let w: Record<string, unknown>;
-  try {
-    w = JSON.parse(line) as Record<string, unknown>;
-  } catch {
-    return null;
-  }
-  const id = typeof w?.["id"] === "string" ? parseUlid(w["id"]) : null;
-  if (id === null || isRefusal(id) || typeof w["text"] !== "string") return null;
+  const w = jsonObject(line);
+  const id = ulidIn(w?.["id"]);
+  if (w === null || id === null || typeof w["text"] !== "string") return null;
   return { id, at: String(w["at"] ?? ""), by: String(w["by"] ?? ""), text: w["text"] };
 }

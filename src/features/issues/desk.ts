@@ -5,7 +5,7 @@ import { headCommit } from "../../identity/head-commit";
 import type { Repository } from "../../identity/repository";
 import { listWorktrees } from "../../identity/worktree-list";
 import type { Ulid, WorktreeId } from "../../kernel/ids";
-import { type LeaseKey, nameOf } from "../../kernel/keys";
+import { issueOf, type LeaseKey } from "../../kernel/keys";
 import type { Git } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
 import { modesFor } from "../../store/layout";
@@ -135,6 +135,6 @@ async function holdersOf(
   const holders = new Map<Ulid, string>();
   for (const { lease, standing } of found)
     if (standing === "valid" && lease.key.startsWith("issue:"))
-      holders.set(nameOf(lease.key) as Ulid, lease.worktreeId);
+      holders.set(issueOf(lease.key), lease.worktreeId);
   return holders;
 }

@@ -1,4 +1,4 @@
-export type Wire = Readonly<Record<string, unknown>>;
+import { isObject, type JsonObject } from "../../codec/json";
 
 /** Why a committed file cannot be used. */
 export interface Broken {
@@ -7,7 +7,7 @@ export interface Broken {
 }
 
 /** A JSON object of a schema that is understood, or what is wrong with the text. Other people's editors wrote it. */
-export function readDocument(text: string, schema: number): { readonly document: Wire } | Broken {
+export function readDocument(text: string, schema: number): { readonly document: JsonObject } | Broken {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -19,8 +19,4 @@ export function readDocument(text: string, schema: number): { readonly document:
   if (typeof version === "number" && version > schema)
     return { broken: `a newer cotenant wrote it (schema ${version})`, isNewer: true };
   return { document: value };
-}
-
-export function isObject(value: unknown): value is Wire {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -9,7 +9,7 @@ import type { FoundIssue } from "./resolve";
 export const MAX_DOCUMENT_TITLE = 200;
 export const MOST_DOCUMENTS = 200;
 /** As much of a document as is shown. */
-export const SHOWN_BYTES = 256 << 10;
+const SHOWN_BYTES = 256 << 10;
 export const MOST_COMMITS = 1_000;
 
 export interface DocumentContent {

@@ -1,9 +1,8 @@
 import type { Coordinator, LeaseStatus } from "../../coordinator/contract";
 import { factId } from "../../kernel/facts";
-import { parseUlid, type Ulid } from "../../kernel/ids";
-import { nameOf } from "../../kernel/keys";
+import { type Ulid, ulidIn } from "../../kernel/ids";
+import { issueOf } from "../../kernel/keys";
 import { LEFT_ISSUE, type Leaver, leaverFrom, leaverUnder } from "../../kernel/left-issues";
-import { isRefusal } from "../../kernel/refusal";
 import { type IssueState, isTerminal } from "./model";
 import type { FoundIssue } from "./resolve";
 import type { WrittenStamp } from "./stamps";
@@ -68,13 +67,13 @@ export async function workersAmong(
   const claims = new Map<Ulid, LeaseStatus>();
   const leavers = new Map<Ulid, Leaver>();
   for (const [name, { value }] of await coordinator.facts({ kinds: [LEFT_ISSUE] })) {
-    const id = parseUlid(factId(name));
-    if (!isRefusal(id)) leavers.set(id, leaverFrom(value));
+    const id = ulidIn(factId(name));
+    if (id !== null) leavers.set(id, leaverFrom(value));
   }
   for (const status of statuses) {
     const { lease, standing } = status;
     if (!lease.key.startsWith("issue:")) continue;
-    const id = nameOf(lease.key) as Ulid;
+    const id = issueOf(lease.key);
     if (standing === "valid") claims.set(id, status);
     else leavers.set(id, leaverUnder(lease, standing));
   }

@@ -1,7 +1,7 @@
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
-import { parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { CotenantError, during } from "../../errors/cotenant-error";
+import { type Ulid, ulidIn } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
+import { writeNew } from "../../platform/write-new";
 import {
   type Addition,
   type AppendOnly,
@@ -45,11 +45,9 @@ export class IssueFolder {
 
   async ids(): Promise<Ulid[]> {
     const path = `${this.root}/${ISSUES}`;
-    try {
-      return toIds((await this.#platform.files.readDirectory(path)) ?? []);
-    } catch (error) {
-      throw fileFailure(error, "reading the issues", path);
-    }
+    return during("reading the issues", path, async () =>
+      toIds((await this.#platform.files.readDirectory(path)) ?? []),
+    );
   }
 
   /** Null where the issue has no file. `stamp`: the last write, which may still wait here to be finished. */
@@ -93,14 +91,7 @@ export class IssueFolder {
     const path = this.stagedPath(id, this.#digest(text));
     await this.#ensureDirectories(id);
     await files.unlink(path);
-    const fd = await files.open(path, "create", 0o644);
-    try {
-      const bytes = utf8.encode(text);
-      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-      await files.sync(fd);
-    } finally {
-      await files.close(fd);
-    }
+    await writeNew(files, path, text, 0o644, (fd) => files.sync(fd));
     // The name too: what is logged as written must be found after a power cut.
     await files.syncDirectory(this.folder(id));
   }
@@ -276,16 +267,14 @@ export class IssueFolder {
   }
 
   async #text(path: string): Promise<string | null> {
-    try {
+    return during("reading an issue", path, async () => {
       const { files } = this.#platform;
       const kind = (await files.stat(path))?.kind;
       // A directory in its place is nothing to read, and a pipe would keep us for ever.
       if (kind !== undefined && kind !== "file") return "";
       const bytes = kind === undefined ? null : await files.readFile(path);
       return bytes === null ? null : new TextDecoder().decode(bytes);
-    } catch (error) {
-      throw fileFailure(error, "reading an issue", path);
-    }
+    });
   }
 
   async #ensureDirectories(id: Ulid): Promise<void> {
@@ -332,9 +321,9 @@ function filesOf(additions: readonly Addition[]): AppendOnly[] {
 export function toIds(names: readonly string[]): Ulid[] {
   const ids: Ulid[] = [];
   for (const name of names) {
-    const id = parseUlid(name);
+    const id = ulidIn(name);
     // Only the canonical spelling is an issue's directory.
-    if (!isRefusal(id) && id === name) ids.push(id);
+    if (id !== null && id === name) ids.push(id);
   }
   return ids;
 }

@@ -2,7 +2,7 @@ import { printable } from "../../kernel/ids";
 import type { IssueState } from "./model";
 
 /** What a picture shows of an issue. */
-export interface PictureNode {
+interface PictureNode {
   readonly id: string;
   readonly label: string;
   readonly state: IssueState | null;

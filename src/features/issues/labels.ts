@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { SetChange } from "./changes";
 
@@ -28,13 +28,10 @@ export function labelChange(
   for (const namespace of uniqueNamespaces) {
     const wanted = added.filter((label) => namespaceOf(label) === namespace);
     if (wanted.length > 1) {
-      throw new CotenantError(
-        "E_USAGE",
+      throw usageError(
         `an issue has one ${namespace}: label at most, not ${wanted.join(" and ")}`,
-        {
-          hint: "choose one of them",
-          data: { namespace, labels: wanted, setting: "issues.unique_labels" },
-        },
+        "choose one of them",
+        { namespace, labels: wanted, setting: "issues.unique_labels" },
       );
     }
   }

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, policyError } from "../../errors/cotenant-error";
 import { printable, type Ulid } from "../../kernel/ids";
 import { gitWords } from "../../platform/git-answers";
 import { CommittedIssues } from "./committed";
@@ -52,13 +52,10 @@ export async function takenBack(reader: IssueReader, id: Ulid): Promise<FoundIss
   if (!isFound(found) || !found.isDeleted || found.ahead === null) return usable(id, found);
   const place = await placeOfNewest(reader, found);
   if (place === null) return found;
-  throw new CotenantError(
-    "E_POLICY",
+  throw policyError(
     `issue ${id} was deleted by ${found.ahead.agentId}, and ${printable(place, 300)} has that`,
-    {
-      hint: "what was deleted comes back only when no branch and no worktree has its deletion any more",
-      data: { id, deleted: true, place: printable(place, 300) },
-    },
+    "what was deleted comes back only when no branch and no worktree has its deletion any more",
+    { id, deleted: true, place: printable(place, 300) },
   );
 }
 

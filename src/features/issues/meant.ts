@@ -1,5 +1,4 @@
-import { parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { type Ulid, ulidIn } from "../../kernel/ids";
 import type { IssueReader } from "./reader";
 import type { FoundIssue } from "./resolve";
 import { resolveId } from "./short-id";
@@ -17,6 +16,5 @@ export async function meantId(reader: IssueReader, typed: string): Promise<Ulid>
 }
 
 export function wholeId(typed: string): Ulid | null {
-  const id = typed.length === 26 ? parseUlid(typed) : null;
-  return id === null || isRefusal(id) ? null : id;
+  return typed.length === 26 ? ulidIn(typed) : null;
 }

@@ -1,7 +1,7 @@
+import { isObject } from "../../codec/json";
 import { isCount } from "../../kernel/bounds";
-import { parseUlid, printable, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
-import { isObject, readDocument } from "./document-text";
+import { printable, type Ulid, ulidIn } from "../../kernel/ids";
+import { readDocument } from "./document-text";
 
 export const ISSUE_STATES = [
   "backlog",
@@ -17,7 +17,7 @@ export const TERMINAL_STATES: readonly IssueState[] = ["done", "rejected", "arch
 export const PRIORITIES = ["low", "normal", "high", "critical"] as const;
 export type Priority = (typeof PRIORITIES)[number];
 
-export const ISSUE_SCHEMA = 1;
+const ISSUE_SCHEMA = 1;
 export const MAX_TITLE = 200;
 export const MAX_DESCRIPTION = 1 << 20;
 
@@ -131,8 +131,8 @@ export function decodeIssue(text: string): IssueReading {
   const reading = readDocument(text, ISSUE_SCHEMA);
   if ("broken" in reading) return reading;
   const value = reading.document;
-  const id = typeof value["id"] === "string" ? parseUlid(value["id"]) : null;
-  if (id === null || isRefusal(id)) return { broken: "its id is not a ULID" };
+  const id = ulidIn(value["id"]);
+  if (id === null) return { broken: "its id is not a ULID" };
   if (typeof value["title"] !== "string") return { broken: "it has no title" };
   if (!ISSUE_STATES.includes(value["state"] as IssueState))
     return { broken: `its state is "${printable(String(value["state"]))}"` };

@@ -1,25 +1,14 @@
-import { parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { jsonObject } from "../../codec/json";
+import { type Ulid, ulidIn } from "../../kernel/ids";
 
 /**
  * A set that several branches may add to and remove from at once, in a file of lines that Git merges by union. Each
  * addition has a tag of its own, and a removal names the tags that it saw: what was added again meanwhile stays.
  */
-export type SetLine =
-  | {
-      readonly op: "add";
-      readonly tag: Ulid;
-      readonly value: string;
-      readonly at: string;
-      readonly by: string;
-    }
-  | {
-      readonly op: "remove";
-      readonly tags: readonly Ulid[];
-      readonly value: string;
-      readonly at: string;
-      readonly by: string;
-    };
+export type SetLine = { readonly value: string; readonly at: string; readonly by: string } & (
+  | { readonly op: "add"; readonly tag: Ulid }
+  | { readonly op: "remove"; readonly tags: readonly Ulid[] }
+);
 
 export interface OrSet {
   /** In the order of their additions. */
@@ -57,27 +46,19 @@ export function readOrSet(text: string, more: readonly string[] = []): OrSet {
   return { values: [...tags.keys()], tags, broken };
 }
 
+/** By hand: there are many, and every list of issues reads all of them. */
 function decodeSetLine(text: string): SetLine | null {
-  let w: Record<string, unknown>;
-  try {
-    w = JSON.parse(text) as Record<string, unknown>;
-  } catch {
-    return null;
-  }
-  if (typeof w !== "object" || w === null || typeof w["value"] !== "string") return null;
-  const { value } = w as { value: string };
-  const at = typeof w["at"] === "string" ? w["at"] : "";
-  const by = typeof w["by"] === "string" ? w["by"] : "";
+  const w = jsonObject(text);
+  if (w === null || typeof w["value"] !== "string") return null;
+  const [at, by] = [w["at"], w["by"]].map((said) => (typeof said === "string" ? said : "")) as [
+    string,
+    string,
+  ];
+  const said = { value: w["value"], at, by };
   if (w["op"] === "add") {
-    const tag = ulid(w["tag"]);
-    return tag === null ? null : { op: "add", tag, value, at, by };
+    const tag = ulidIn(w["tag"]);
+    return tag === null ? null : { op: "add", tag, ...said };
   }
   if (w["op"] !== "remove" || !Array.isArray(w["tags"])) return null;
-  const tags = w["tags"].map(ulid).filter((tag) => tag !== null);
-  return { op: "remove", tags, value, at, by };
-}
-
-function ulid(value: unknown): Ulid | null {
-  const parsed = typeof value === "string" ? parseUlid(value) : null;
-  return parsed === null || isRefusal(parsed) ? null : parsed;
+  return { op: "remove", tags: w["tags"].map(ulidIn).filter((tag) => tag !== null), ...said };
 }

@@ -10,7 +10,7 @@ import type { IssueWriter, WriteOptions } from "./writer";
  * What the end of a claim undoes of what was written under it: an issue that nobody works on is ready, and whoever held
  * it is not its assignee any more. Null where there is nothing to undo; an assignment to somebody else stands.
  */
-export function putBack({ issue, state }: FoundIssue, holder: string): IssueChange | null {
+function putBack({ issue, state }: FoundIssue, holder: string): IssueChange | null {
   if (state !== "backlog" && state !== "ready" && state !== "in_progress") return null;
   const changes: Record<string, { from: unknown; to: unknown }> = {};
   const fields: { state?: Issue["state"]; assignee?: null } = {};

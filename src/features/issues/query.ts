@@ -186,7 +186,7 @@ export async function queryBlocked(setting: QuerySetting, filter: Filter): Promi
 }
 
 /** What an issue waits for. Its dependencies must have been looked at. */
-export async function blockersOf(workers: Workers, board: Board, row: number): Promise<Blocker[]> {
+async function blockersOf(workers: Workers, board: Board, row: number): Promise<Blocker[]> {
   const named = board.details(row).dependencies;
   const rows = [...board.dependencies(row)];
   await board.settle(rows.filter((needed) => needed !== -1));

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, notFoundError } from "../../errors/cotenant-error";
 import type { Ulid, WorktreeId } from "../../kernel/ids";
 import type { Git } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
@@ -164,31 +164,24 @@ async function committedFile(
 /** The issue, or the error a person can act on. */
 export function usable(id: Ulid, found: FoundIssue | UnreadableIssue | null): FoundIssue {
   if (found === null) {
-    throw new CotenantError(
-      "E_NOT_FOUND",
+    throw notFoundError(
       `there is no issue ${id} in any worktree that can be seen from here`,
-      {
-        hint: "'cotenant issue list' shows what there is",
-        data: { id },
-      },
+      "'cotenant issue list' shows what there is",
+      { id },
     );
   }
   if (!isFound(found)) throw unreadable(found);
   if (!found.isDeleted) return found;
-  throw new CotenantError(
-    "E_NOT_FOUND",
+  throw notFoundError(
     `issue ${id} was deleted by ${found.ahead?.agentId ?? found.issue.updated_by}`,
-    {
-      hint:
-        found.ahead === null
-          ? "'cotenant issue list' shows what there is"
-          : `if the branch with that was thrown away: cotenant claim acquire ${id} --reopen && cotenant issue reopen ${id}`,
-      data: { id, deleted: true },
-    },
+    found.ahead === null
+      ? "'cotenant issue list' shows what there is"
+      : `if the branch with that was thrown away: cotenant claim acquire ${id} --reopen && cotenant issue reopen ${id}`,
+    { id, deleted: true },
   );
 }
 
-export function unreadable({ id, broken }: UnreadableIssue): CotenantError {
+function unreadable({ id, broken }: UnreadableIssue): CotenantError {
   const [copy] = broken;
   const reading = copy?.reading;
   const why = reading !== undefined && "broken" in reading ? reading.broken : "it is another issue's";
@@ -196,8 +189,5 @@ export function unreadable({ id, broken }: UnreadableIssue): CotenantError {
   const isNewer = reading !== undefined && "broken" in reading && reading.isNewer === true;
   return isNewer
     ? new CotenantError("E_SCHEMA_NEWER", `issue ${id} cannot be read: ${why}`, { data })
-    : new CotenantError("E_NOT_FOUND", `issue ${id} cannot be read: ${why}`, {
-        hint: `mend ${ISSUES}/${id}/issue.json`,
-        data,
-      });
+    : notFoundError(`issue ${id} cannot be read: ${why}`, `mend ${ISSUES}/${id}/issue.json`, data);
 }

@@ -5,7 +5,7 @@ import { readOrSet } from "./or-set";
 import type { WrittenStamp } from "./stamps";
 
 /** Where a copy stands. Of copies that are equal, the first of these counts. */
-export const LAYERS = ["holder", "worktree", "main", "elsewhere", "HEAD"] as const;
+const LAYERS = ["holder", "worktree", "main", "elsewhere", "HEAD"] as const;
 export type Layer = (typeof LAYERS)[number];
 
 export interface Copy {

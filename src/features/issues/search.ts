@@ -3,8 +3,8 @@ import { type Comment, decodeComments } from "./comments";
 import type { IssueReader } from "./reader";
 import { COMMENTS } from "./stamps";
 
-export const SEARCH_FIELDS = ["title", "label", "description", "comment", "document"] as const;
-export type SearchField = (typeof SEARCH_FIELDS)[number];
+const SEARCH_FIELDS = ["title", "label", "description", "comment", "document"] as const;
+type SearchField = (typeof SEARCH_FIELDS)[number];
 
 /** How much a hit counts by where it is. A whole word counts twice as much as the beginning of one, and no more. */
 const WEIGHTS: Readonly<Record<SearchField, number>> = {
@@ -27,7 +27,7 @@ interface Passage {
   readonly text: string;
 }
 
-export interface Hit {
+interface Hit {
   readonly field: SearchField;
   /** What stands around it. */
   readonly snippet: string;

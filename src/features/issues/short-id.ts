@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, notFoundError } from "../../errors/cotenant-error";
 import { foldCrockford, parseUlid, printable, type Ulid } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 
@@ -45,12 +45,9 @@ export function resolveId(typed: string, all: readonly Ulid[]): Ulid {
 }
 
 function notFound(typed: string): CotenantError {
-  return new CotenantError(
-    "E_NOT_FOUND",
+  return notFoundError(
     `there is no issue "${printable(typed)}" in this worktree, the main one or HEAD`,
-    {
-      hint: "'cotenant issue list' shows what there is",
-      data: { id: printable(typed) },
-    },
+    "'cotenant issue list' shows what there is",
+    { id: printable(typed) },
   );
 }

@@ -1,7 +1,6 @@
 import { isCount } from "../../kernel/bounds";
-import { type Fact, type FactName, factId } from "../../kernel/facts";
-import { parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
+import { type Ulid, ulidIn } from "../../kernel/ids";
 import { ISSUE_STATES, type Issue, type IssueState } from "./model";
 
 /** A line that a write adds to one of the files that only grow. */
@@ -58,12 +57,11 @@ export function isGateWord(additions: readonly Pick<Addition, "file">[]): boolea
 
 export function stampName(id: Ulid): FactName {
   // In small letters: it becomes a file's name, also where file systems fold case.
-  return `${STAMP_KIND}:${id.toLowerCase()}` as FactName;
+  return factName(STAMP_KIND, id.toLowerCase());
 }
 
 export function stampId(name: FactName): Ulid | null {
-  const id = parseUlid(factId(name));
-  return isRefusal(id) ? null : id;
+  return ulidIn(factId(name));
 }
 
 export function stampToFact(stamp: WrittenStamp): Fact {

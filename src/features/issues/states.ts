@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { ISSUE_STATES, type Issue, type IssueState, TERMINAL_STATES } from "./model";
 
@@ -17,9 +17,7 @@ const NEXT: Readonly<Record<IssueState, readonly IssueState[]>> = {
 export function parseState(text: string): IssueState {
   const state = text.toLowerCase().replaceAll("-", "_") as IssueState;
   if (ISSUE_STATES.includes(state)) return state;
-  throw new CotenantError("E_USAGE", `there is no state "${printable(text, 40)}"`, {
-    hint: `use one of ${ISSUE_STATES.join(", ")}`,
-  });
+  throw usageError(`there is no state "${printable(text, 40)}"`, `use one of ${ISSUE_STATES.join(", ")}`);
 }
 
 /**

@@ -1,7 +1,6 @@
 import type { Session } from "../../coordinator/session";
 import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import { isCount } from "../../kernel/bounds";
-import type { FactName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
 import { issueKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
@@ -389,7 +388,7 @@ function keyOf(id: Ulid) {
 }
 
 function readStamp({ facts }: Standing, id: Ulid): WrittenStamp | null {
-  const fact = facts.get(stampName(id) as FactName);
+  const fact = facts.get(stampName(id));
   return fact === undefined ? null : stampFromFact(fact.value);
 }
 

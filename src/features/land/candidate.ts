@@ -8,6 +8,7 @@ import { readRef } from "../../git/refs";
 import { decode, joinPath } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import { gitWords } from "../../platform/git-answers";
+import { freshSuffix } from "../../platform/hex";
 import { modesFor } from "../../store/layout";
 import { removeAll } from "../publish/agent-index";
 import { isAncestor } from "../publish/catching-up";
@@ -197,8 +198,7 @@ async function apart<T>(
 ): Promise<T> {
   const { platform, git } = surroundings;
   const { directory: mode } = modesFor(repository.config.sharedRepository);
-  const suffix = Array.from(platform.random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const root = `${store.layout.agentIndex}/land-${suffix}.objects`;
+  const root = `${store.layout.agentIndex}/land-${freshSuffix(platform.random)}.objects`;
   await platform.files.makeDirectory(store.layout.agentIndex, mode);
   await platform.files.makeDirectory(root, mode);
   const env = { GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(root), GIT_NO_REPLACE_OBJECTS: "1" };

@@ -127,7 +127,7 @@ export async function clearOutputs({ surroundings, store, coordinator }: Workspa
 }
 
 /** Lines stay lines; what would move a terminal's cursor, or colour it, goes. */
-export function plain(text: string): string {
+function plain(text: string): string {
   return text
     .replaceAll(/\x1b\[[0-9;?]*[ -/]*[@-~]/g, "")
     .replaceAll("\r\n", "\n")

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, protectedError } from "../../errors/cotenant-error";
 import { toByteText } from "../../git/byte-text";
 import type { PathChange } from "../../git/commit-text";
 import { DATA_DIRECTORY } from "../../identity/worktree-file";
@@ -31,13 +31,10 @@ export async function occupantOf(workspace: Workspace, ref: string): Promise<Wor
 
 function inGone(ref: string, { root }: WorktreeEntry): CotenantError {
   const [name, where] = [shownBranch(ref), printable(root, 300)];
-  return new CotenantError(
-    "E_PROTECTED_REF",
+  return protectedError(
     `nothing lands on ${name}: it is checked out in ${where}, which is gone`,
-    {
-      hint: "if it does not come back: git worktree prune; then run the queue again",
-      data: { ref, worktree: root },
-    },
+    "if it does not come back: git worktree prune; then run the queue again",
+    { ref, worktree: root },
   );
 }
 
@@ -135,23 +132,16 @@ export function unfit(
   next: string,
   data: Readonly<Record<string, unknown>> = {},
 ): CotenantError {
-  return new CotenantError(
-    "E_PROTECTED_REF",
+  return protectedError(
     `nothing lands on ${shownBranch(ref)}: it is checked out in ${printable(root, 300)}, which ${why}`,
-    {
-      hint: `${next}; then run it again: the queue keeps its entries; with --push it lands on the remote only`,
-      data: { ref, worktree: root, worktree_id: worktreeId, why, ...data },
-    },
+    `${next}; then run it again: the queue keeps its entries; with --push it lands on the remote only`,
+    { ref, worktree: root, worktree_id: worktreeId, why, ...data },
   );
 }
 
 export function asUnfit(error: unknown, entry: WorktreeEntry, ref: string): unknown {
   if (!(error instanceof CotenantError) || error.code !== "E_LOCK_CONFLICT") return error;
-  const holder = String(
-    error.data["holder"] ??
-      (error.data["holders"] as { agent_id?: string }[] | undefined)?.[0]?.agent_id ??
-      "somebody",
-  );
+  const holder = String(error.data["holder"] ?? error.data.holders?.[0]?.agent_id ?? "somebody");
   return unfit(
     entry,
     ref,

@@ -50,9 +50,10 @@ export async function naming<T>({ entryId, branch }: LandEntry, act: () => Promi
     return await act();
   } catch (error) {
     if (!(error instanceof CotenantError) || error.code !== "E_GIT") throw error;
-    throw new CotenantError(error.code, `${shownBranch(branch)}: ${error.message}`, {
+    throw error.with({
+      message: `${shownBranch(branch)}: ${error.message}`,
       hint: `${error.hint}; or go on without it: cotenant land remove ${entryId}`,
-      data: { ...error.data, entry_id: entryId },
+      data: { entry_id: entryId },
     });
   }
 }

@@ -1,10 +1,9 @@
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, limitError, notFoundError, usageError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import type { Fact, FactName } from "../../kernel/facts";
-import { makeUlid, parseUlid, printable, ulidTimeMs } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { makeUlid, printable, ulidIn, ulidTimeMs } from "../../kernel/ids";
 import { tipOf } from "../publish/base";
 import { branchName, refuseLedger } from "../publish/branch-rules";
 import { typed } from "../publish/hint-words";
@@ -100,13 +99,10 @@ export async function enqueue(
       }
       const added = enqueued.filter(({ changed }) => changed);
       if (open.length + added.filter(({ replaced }) => replaced === null).length > MOST_ENTRIES)
-        throw new CotenantError(
-          "E_LIMIT",
+        throw limitError(
           `the merge queue has ${open.length} entries; ${MOST_ENTRIES} is the limit`,
-          {
-            hint: "land or remove some first: cotenant land list",
-            data: { entries: open.length, limit: MOST_ENTRIES },
-          },
+          "land or remove some first: cotenant land list",
+          { entries: open.length, limit: MOST_ENTRIES },
         );
       if (added.length === 0) return null;
       return {
@@ -167,9 +163,7 @@ async function bringingHere(workspace: Workspace, name: string): Promise<string>
 /** Entries with a method that is none could not be read back. */
 function refuseUnknownMethod(method: string | null): void {
   if (method === null || (METHODS as readonly string[]).includes(method)) return;
-  throw new CotenantError("E_USAGE", `"${printable(method)}" is not a way to land`, {
-    hint: `use one of ${METHODS.join(", ")}`,
-  });
+  throw usageError(`"${printable(method)}" is not a way to land`, `use one of ${METHODS.join(", ")}`);
 }
 
 /** Where there is a remote, a run with --push may find the target there, also one that was never fetched. */
@@ -207,9 +201,9 @@ export async function meantEntry(
   target: string | null = null,
 ): Promise<LandEntry> {
   const open = await queueOf(workspace, target);
-  const id = parseUlid(word);
+  const id = ulidIn(word);
   const ref = word.startsWith("refs/") ? word : `refs/heads/${word}`;
-  const named = open.filter(({ entryId, branch }) => branch === ref || (!isRefusal(id) && entryId === id));
+  const named = open.filter(({ entryId, branch }) => branch === ref || entryId === id);
   const found =
     named.length > 0 || word.length < 4
       ? named
@@ -224,9 +218,8 @@ export async function meantEntry(
         data: { entries: found.map(({ entryId }) => entryId) },
       },
     );
-  throw new CotenantError("E_NOT_FOUND", `"${printable(word)}" is not in the merge queue`, {
-    hint: "see what is: cotenant land list",
-    data: { entry: printable(word) },
+  throw notFoundError(`"${printable(word)}" is not in the merge queue`, "see what is: cotenant land list", {
+    entry: printable(word),
   });
 }
 

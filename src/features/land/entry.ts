@@ -1,69 +1,72 @@
+import * as v from "valibot";
+import type { Decoded } from "../../codec/codec";
+import { anyText, isTrue, orNull, textOrNull, those } from "../../codec/fields";
+import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
-import { orThrow } from "../../errors/cotenant-error";
-import type { ObjectId } from "../../git/object-name";
-import { type Fact, type FactName, type FactRecord, factId, parseFactName } from "../../kernel/facts";
-import { parseUlid, printable, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { type Fact, type FactName, type FactRecord, factId, factName } from "../../kernel/facts";
+import { printable, type Ulid, ulidIn } from "../../kernel/ids";
 import { branchName } from "../publish/branch-rules";
 
 export const METHODS = ["merge", "squash", "rebase"] as const;
 export type Method = (typeof METHODS)[number];
 
 /** Why an entry was put aside. */
-export const PARKED_WHY = ["conflict", "checks", "gone", "refused"] as const;
+const PARKED_WHY = ["conflict", "checks", "gone", "refused"] as const;
 export type ParkedWhy = (typeof PARKED_WHY)[number];
 
 /** What is told of an entry that was put aside. */
-export interface Parked {
-  readonly why: ParkedWhy;
-  readonly message: string;
+const PARKED = v.object({
+  why: v.picklist(PARKED_WHY),
+  message: anyText,
   /** What to do next. */
-  readonly hint: string;
+  hint: anyText,
   /** Of a conflict, or of what a rule refuses; the first of them. */
-  readonly paths: readonly string[];
+  paths: those(anyText),
   /** The end of what the failed check printed. */
-  readonly output: string;
+  output: anyText,
   /** Where more of it is. */
-  readonly outputFile: string | null;
-  readonly at: string;
-}
+  outputFile: textOrNull,
+  at: anyText,
+});
 
 /** What is known of an entry that has landed. */
-export interface LandedAs {
+const LANDED = v.object({
   /** Null where the target had all of it already. */
-  readonly commit: ObjectId | null;
-  readonly ref: string;
+  commit: textOrNull,
+  ref: anyText,
   /** The remote that has it; null where nothing was pushed. */
-  readonly remote: string | null;
+  remote: textOrNull,
   /** The local target could not follow. */
-  readonly isRemoteOnly: boolean;
-  readonly at: string;
-}
+  isRemoteOnly: isTrue,
+  at: anyText,
+});
 
 /** A push that was begun: whoever finds it asks the remote what became of it. */
-export interface Underway {
-  readonly remote: string;
-  readonly ref: string;
-  readonly commit: ObjectId;
-}
+const UNDERWAY = v.object({ remote: v.string(), ref: v.string(), commit: v.string() });
+
+const ENTRY = codecOf(
+  {
+    target: v.string(),
+    branch: v.string(),
+    /** The branch's tip when it was added: this is what lands. */
+    commit: v.string(),
+    method: v.picklist(METHODS),
+    message: textOrNull,
+    issueId: textOrNull,
+    addedBy: v.string(),
+    addedAt: v.string(),
+    state: v.picklist(["queued", "parked", "landed"]),
+    parked: orNull(PARKED),
+    landed: orNull(LANDED),
+    underway: orNull(UNDERWAY),
+  },
+  { names: { isRemoteOnly: "remote_only" }, leavesNullsOut: true },
+);
 
 /** One branch that is to land on a target. */
-export interface LandEntry {
-  readonly entryId: Ulid;
-  readonly target: string;
-  readonly branch: string;
-  /** The branch's tip when it was added: this is what lands. */
-  readonly commit: ObjectId;
-  readonly method: Method;
-  readonly message: string | null;
-  readonly issueId: string | null;
-  readonly addedBy: string;
-  readonly addedAt: string;
-  readonly state: "queued" | "parked" | "landed";
-  readonly parked: Parked | null;
-  readonly landed: LandedAs | null;
-  readonly underway: Underway | null;
-}
+export type LandEntry = Decoded<typeof ENTRY> & { readonly entryId: Ulid };
+export type LandedAs = NonNullable<LandEntry["landed"]>;
+export type Underway = NonNullable<LandEntry["underway"]>;
 
 /** What nothing that happens here calls back, in words. */
 export function pushesUnderWay(entries: readonly LandEntry[]): string[] {
@@ -78,90 +81,17 @@ export function pushesUnderWay(entries: readonly LandEntry[]): string[] {
 export const LANDING = "landing";
 
 export function entryName(entryId: Ulid): FactName {
-  return orThrow(parseFactName(`${LANDING}:${entryId.toLowerCase()}`));
+  return factName(LANDING, entryId.toLowerCase());
 }
 
 export function entryToFact(entry: LandEntry): Fact {
-  const { parked, landed, underway } = entry;
-  return {
-    target: entry.target,
-    branch: entry.branch,
-    commit: entry.commit,
-    method: entry.method,
-    ...(entry.message === null ? {} : { message: entry.message }),
-    ...(entry.issueId === null ? {} : { issue_id: entry.issueId }),
-    added_by: entry.addedBy,
-    added_at: entry.addedAt,
-    state: entry.state,
-    ...(parked === null
-      ? {}
-      : { parked: { ...parked, outputFile: undefined, output_file: parked.outputFile } }),
-    ...(landed === null
-      ? {}
-      : { landed: { ...landed, isRemoteOnly: undefined, remote_only: landed.isRemoteOnly } }),
-    ...(underway === null ? {} : { underway }),
-  };
+  return ENTRY.encode(entry);
 }
 
 /** Null for what another version wrote: it is left alone. */
 export function entryFromFact(name: FactName, fact: Fact): LandEntry | null {
-  const entryId = parseUlid(factId(name));
-  const text = (field: string) => (typeof fact[field] === "string" ? (fact[field] as string) : null);
-  const [target, branch, commit, addedBy, addedAt] = [
-    ...[text("target"), text("branch"), text("commit")],
-    ...[text("added_by"), text("added_at")],
-  ];
-  const method = METHODS.find((one) => one === fact["method"]);
-  const state = (["queued", "parked", "landed"] as const).find((one) => one === fact["state"]);
-  const isWhole = target != null && branch != null && commit != null && addedBy != null && addedAt != null;
-  if (isRefusal(entryId) || !isWhole || method === undefined || state === undefined) return null;
-  return {
-    ...{ entryId, target, branch, commit, method, state, addedBy, addedAt },
-    message: text("message"),
-    issueId: text("issue_id"),
-    parked: parkedFrom(fact["parked"]),
-    landed: landedFrom(fact["landed"]),
-    underway: underwayFrom(fact["underway"]),
-  };
-}
-
-function parkedFrom(value: unknown): Parked | null {
-  const wire = recordOf(value);
-  const why = PARKED_WHY.find((one) => one === wire?.["why"]);
-  if (wire === null || why === undefined) return null;
-  return {
-    why,
-    message: String(wire["message"] ?? ""),
-    hint: String(wire["hint"] ?? ""),
-    paths: Array.isArray(wire["paths"]) ? wire["paths"].map(String) : [],
-    output: String(wire["output"] ?? ""),
-    outputFile: typeof wire["output_file"] === "string" ? wire["output_file"] : null,
-    at: String(wire["at"] ?? ""),
-  };
-}
-
-function landedFrom(value: unknown): LandedAs | null {
-  const wire = recordOf(value);
-  if (wire === null) return null;
-  return {
-    commit: typeof wire["commit"] === "string" ? wire["commit"] : null,
-    ref: String(wire["ref"] ?? ""),
-    remote: typeof wire["remote"] === "string" ? wire["remote"] : null,
-    isRemoteOnly: wire["remote_only"] === true,
-    at: String(wire["at"] ?? ""),
-  };
-}
-
-function underwayFrom(value: unknown): Underway | null {
-  const wire = recordOf(value);
-  const { remote, ref, commit } = wire ?? {};
-  return typeof remote === "string" && typeof ref === "string" && typeof commit === "string"
-    ? { remote, ref, commit }
-    : null;
-}
-
-function recordOf(value: unknown): Readonly<Record<string, unknown>> | null {
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : null;
+  const [entryId, entry] = [ulidIn(factId(name)), ENTRY.decode(fact)];
+  return entryId === null || entry === null ? null : { entryId, ...entry };
 }
 
 /** First come, first served: ids rise with the time at which entries were added. */

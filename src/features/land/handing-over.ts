@@ -1,10 +1,10 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, protectedError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { decode } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import { tipOf } from "../publish/base";
-import { newUlid } from "../publish/branch-pushing";
 import { branchName, refuseBeside } from "../publish/branch-rules";
 import { typed } from "../publish/hint-words";
 import { remoteFor } from "../publish/pushing";
@@ -122,7 +122,7 @@ async function put(
       remote,
       ref,
       commit,
-      publishId: newUlid(workspace),
+      publishId: newUlid(workspace.surroundings.platform),
       noun: "land",
       expected: theirs,
     } as const;
@@ -169,7 +169,7 @@ async function refuseTaken({ parts }: LandDesk, ref: string): Promise<void> {
     await refuseBeside(surroundings.git, repository.worktreeRoot, ref);
   } catch (error) {
     if (!(error instanceof CotenantError) || error.code !== "E_USAGE") throw error;
-    throw new CotenantError(error.code, error.message, { hint: ANOTHER_PREFIX, data: error.data });
+    throw error.with({ hint: ANOTHER_PREFIX });
   }
 }
 
@@ -188,13 +188,10 @@ async function refuseForeign(
   const lines = decode(stdout).split("\n");
   // Anybody may make a branch where something else has landed.
   if (lines.some((line) => line.startsWith(`Cotenant-Landed: ${branchName(branch)} `))) return;
-  throw new CotenantError(
-    "E_PROTECTED_REF",
+  throw protectedError(
     `${shownBranch(ref)} is there already, and did not come from the merge queue`,
-    {
-      hint: ANOTHER_PREFIX,
-      data: { ref, commit: printable(at) },
-    },
+    ANOTHER_PREFIX,
+    { ref, commit: printable(at) },
   );
 }
 

@@ -9,7 +9,7 @@ import type { Lease } from "../../kernel/lease";
 import { shownBranch } from "./target";
 
 /** What the right to land on a target is claimed as, the same in every clone. */
-export function landingRightKey(workspace: Workspace, target: string): LeaseKey {
+function landingRightKey(workspace: Workspace, target: string): LeaseKey {
   const { digest } = workspace.surroundings.platform;
   return orThrow(issueKey(landingRightId(digest.sha256(target))));
 }
@@ -63,5 +63,5 @@ function named(error: unknown, name: string, key: LeaseKey): unknown {
     error.code === "E_LOCK_CONFLICT"
       ? "one machine lands at a time: run it again when that one is done, or with --wait"
       : plain(error.hint);
-  return new CotenantError(error.code, printable(plain(error.message), 500), { hint, data: error.data });
+  return error.with({ message: printable(plain(error.message), 500), hint });
 }

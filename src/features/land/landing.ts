@@ -2,8 +2,8 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { printable } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import { tipOf } from "../publish/base";
-import { newUlid } from "../publish/branch-pushing";
 import { isAncestor } from "../publish/catching-up";
 import { typed } from "../publish/hint-words";
 import type { PushResult } from "../publish/pushing";
@@ -27,17 +27,14 @@ export type Landing = LandedNow | "again" | "left";
 
 /** Brings one entry after the other onto the target: the remote's first, where it is pushed, then the one here. */
 export class TargetLander {
-  readonly #desk: LandDesk;
   #base: Base | null = null;
 
-  constructor(desk: LandDesk) {
-    this.#desk = desk;
-  }
+  constructor(private readonly desk: LandDesk) {}
 
   /** Where the target is; and what a lander that died had pushed already has landed. */
   async start(onLanded: (entry: LandEntry, commit: ObjectId, isRemoteOnly: boolean) => void): Promise<Base> {
-    const { remote, target, parts } = this.#desk;
-    for (const entry of await queuedIn(this.#desk)) {
+    const { remote, target, parts } = this.desk;
+    for (const entry of await queuedIn(this.desk)) {
       const { underway } = entry;
       if (underway === null || underway.ref !== target) continue;
       if (underway.remote !== remote) throw await notAsked(parts.workspace, entry, underway);
@@ -51,7 +48,7 @@ export class TargetLander {
   }
 
   async base(): Promise<Base> {
-    const { parts, target, remote } = this.#desk;
+    const { parts, target, remote } = this.desk;
     this.#base = await baseOf(parts.workspace, target, remote);
     return this.#base;
   }
@@ -63,14 +60,14 @@ export class TargetLander {
   }
 
   async refusePaused(): Promise<void> {
-    const { parts, target } = this.#desk;
+    const { parts, target } = this.desk;
     const pause = await queuePauseOf(parts.workspace, target);
     if (pause !== null) throw queuePausedError(pause);
   }
 
   /** An entry that the target has already. */
   async contained(entry: LandEntry): Promise<LandedNow | "left"> {
-    const { mover, yard, target, remote } = this.#desk;
+    const { mover, yard, target, remote } = this.desk;
     const facts = await mover.landedFacts(entry, {
       ...{ commit: null, ref: target, isRemoteOnly: false },
       remote: this.isAhead ? null : remote,
@@ -80,12 +77,12 @@ export class TargetLander {
   }
 
   async land(entry: LandEntry, commit: ObjectId, tip: ObjectId): Promise<Landing> {
-    const { remote } = this.#desk;
+    const { remote } = this.desk;
     return remote === null ? this.#here(entry, commit, tip) : this.#there(entry, commit, remote);
   }
 
   async #here(entry: LandEntry, commit: ObjectId, tip: ObjectId): Promise<Landing> {
-    const { mover, target } = this.#desk;
+    const { mover, target } = this.desk;
     const landed = { commit, ref: target, remote: null, isRemoteOnly: false };
     const attempt = await mover.move(entry, { ref: target, old: tip, next: commit }, landed);
     if (attempt.kind === "committed") return { commit, isRemoteOnly: false };
@@ -96,12 +93,18 @@ export class TargetLander {
 
   /** The remote decides. The push is on record before it is made; what became of it can be asked (PROTOCOL 35). */
   async #there(entry: LandEntry, commit: ObjectId, remote: string): Promise<Landing> {
-    const { parts, yard, claims, target, tools } = this.#desk;
+    const { parts, yard, claims, target, tools } = this.desk;
     await this.refusePaused();
     if (!(await noteUnderway(yard.session, entry, { remote, ref: target, commit }))) return "again";
     await tools.objects.flush();
     const result = await pushUnderClaims(parts.workspace, yard.session, claims, {
-      ...{ remote, ref: target, commit, publishId: newUlid(parts.workspace), noun: "land" },
+      ...{
+        remote,
+        ref: target,
+        commit,
+        publishId: newUlid(parts.workspace.surroundings.platform),
+        noun: "land",
+      },
       expected: this.#base?.theirs ?? null,
     });
     if (result.result === "pushed" || result.result === "verified") {
@@ -120,7 +123,7 @@ export class TargetLander {
 
   /** The remote has it: the target here goes along if it can. */
   async #follow(entry: LandEntry, commit: ObjectId): Promise<LandedNow> {
-    const { mover, target, remote, yard, parts } = this.#desk;
+    const { mover, target, remote, yard, parts } = this.desk;
     const { local } = await this.#localNow(commit);
     if (local !== "apart") {
       try {
@@ -141,7 +144,7 @@ export class TargetLander {
   }
 
   async #localNow(commit: ObjectId): Promise<{ readonly local: ObjectId | null | "apart" }> {
-    const { parts, target } = this.#desk;
+    const { parts, target } = this.desk;
     const local = await tipOf(parts.workspace, target);
     if (local === null || (await isAncestor(parts.workspace, local, commit))) return { local };
     return { local: "apart" };

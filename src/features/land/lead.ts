@@ -21,16 +21,14 @@ export class Lead {
   readonly right: Lease | null;
   /** Why it is over before it was given back. */
   lost: CotenantError | null = null;
-  readonly #workspace: Workspace;
-  readonly #session: Session;
   readonly #own: readonly Lease[];
   readonly #lock: Descriptor;
   #isOver = false;
   #wake: () => void = () => {};
 
   constructor(
-    workspace: Workspace,
-    session: Session,
+    private readonly workspace: Workspace,
+    private readonly session: Session,
     held: {
       readonly leases: readonly Lease[];
       readonly right: Lease | null;
@@ -38,8 +36,6 @@ export class Lead {
       readonly lock: Descriptor;
     },
   ) {
-    this.#workspace = workspace;
-    this.#session = session;
     this.leases = held.leases;
     this.right = held.right;
     this.#own = held.own;
@@ -52,14 +48,14 @@ export class Lead {
     const refs = this.leases
       .filter((lease) => lease !== this.right)
       .map(({ key, leaseId }) => ({ key, leaseId }));
-    const { timers } = this.#workspace.surroundings.platform;
+    const { timers } = this.workspace.surroundings.platform;
     while (!this.#isOver) {
       const sleep = timers.sleep(BEAT_EVERY_MS);
       this.#wake = () => sleep.wake();
       await sleep.done;
       if (this.#isOver) return;
       try {
-        await this.#session.heartbeat(refs);
+        await this.session.heartbeat(refs);
       } catch (error) {
         // A store that is busy, or a remote that is away, is asked again; the commit point decides.
         if (!(error instanceof CotenantError) || !LOST.includes(error.code)) continue;
@@ -73,9 +69,9 @@ export class Lead {
   async giveBack(): Promise<void> {
     this.#isOver = true;
     this.#wake();
-    const { files, locks } = this.#workspace.surroundings.platform;
+    const { files, locks } = this.workspace.surroundings.platform;
     for (const { key, leaseId } of this.#own)
-      await this.#session.release([{ key, leaseId }], { reason: "landed" }).catch(() => {});
+      await this.session.release([{ key, leaseId }], { reason: "landed" }).catch(() => {});
     try {
       await locks.unlock(this.#lock);
       await files.close(this.#lock);
@@ -128,7 +124,7 @@ function inWords(error: unknown, target: string): unknown {
   const message = error.message.includes("landing right")
     ? error.message
     : `somebody lands on ${shownBranch(target)} already: ${error.message}`;
-  return new CotenantError(error.code, message, { hint, data: error.data });
+  return error.with({ message, hint });
 }
 
 /** Leases keep sessions apart; this keeps processes of one session apart. */

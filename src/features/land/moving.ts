@@ -1,10 +1,10 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, protectedError } from "../../errors/cotenant-error";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import type { RefWriter } from "../../git/refs";
 import type { WorktreeEntry } from "../../identity/worktree-list";
 import type { Fact, FactName, FactRecord } from "../../kernel/facts";
-import { newUlid } from "../publish/branch-pushing";
+import { newUlid } from "../../platform/new-ulid";
 import { branchName, usesOf } from "../publish/branch-rules";
 import { type Attempt, type RefChange, RefCommitter } from "../publish/committing";
 import type { Yard } from "../worktrees/place";
@@ -27,26 +27,25 @@ export interface Move {
 
 /** Moves branches for the merge queue, by the commit point of a publish, together with what is known of the entry (PROTOCOL 31). */
 export class BranchMover {
-  readonly #yard: Yard;
-  readonly #objects: ObjectDatabase;
-  readonly #lead: Lead;
   readonly committer: RefCommitter;
 
-  constructor(yard: Yard, objects: ObjectDatabase, refs: RefWriter, lead: Lead) {
-    this.#yard = yard;
-    this.#objects = objects;
-    this.#lead = lead;
+  constructor(
+    private readonly yard: Yard,
+    private readonly objects: ObjectDatabase,
+    refs: RefWriter,
+    private readonly lead: Lead,
+  ) {
     this.committer = new RefCommitter(yard.workspace, yard.session, refs);
   }
 
   /** Also where the branch is checked out, if that worktree can follow; throws where it cannot. */
   async move(entry: LandEntry, move: Move, landed: Omit<LandedAs, "at">): Promise<Attempt> {
-    const { workspace } = this.#yard;
+    const { workspace } = this.yard;
     const occupant = await occupantOf(workspace, move.ref);
     const facts = await this.landedFacts(entry, landed);
     const attempt = async () => {
-      const shown = this.#objects.reveal();
-      const flushed = shown.then(() => this.#objects.flush());
+      const shown = this.objects.reveal();
+      const flushed = shown.then(() => this.objects.flush());
       const change = this.#change(entry, move, facts, occupant);
       return this.committer.attempt(change, { shown, flushed }).finally(() => flushed.catch(() => {}));
     };
@@ -59,13 +58,13 @@ export class BranchMover {
         "get the remote's there: git pull; or switch to another branch",
       );
     // Git looks at the objects before the commit point shows them.
-    await this.#objects.reveal();
-    return movingAlong(this.#yard, occupant, { ref: move.ref, old: move.old, next: move.next }, attempt);
+    await this.objects.reveal();
+    return movingAlong(this.yard, occupant, { ref: move.ref, old: move.old, next: move.next }, attempt);
   }
 
   /** What is known of an entry once it has landed, and which older ones are forgotten for it. */
   async landedFacts(entry: LandEntry, landed: Omit<LandedAs, "at">): Promise<Map<FactName, Fact | null>> {
-    const { session, workspace } = this.#yard;
+    const { session, workspace } = this.yard;
     const at = new Date(workspace.surroundings.platform.clock.wallMs()).toISOString();
     const done: LandEntry = {
       ...entry,
@@ -89,12 +88,12 @@ export class BranchMover {
     facts: ReadonlyMap<FactName, Fact | null>,
     occupant: WorktreeEntry | null,
   ): RefChange {
-    const { workspace } = this.#yard;
+    const { workspace } = this.yard;
     const name = entryName(entry.entryId);
     const pause = queuePauseName(workspace, entry.target);
     return {
-      intentId: newUlid(workspace),
-      publishId: newUlid(workspace),
+      intentId: newUlid(workspace.surroundings.platform),
+      publishId: newUlid(workspace.surroundings.platform),
       requestId: null,
       noun: "land",
       ref,
@@ -109,8 +108,8 @@ export class BranchMover {
         ...(entry.issueId === null ? {} : { issue_id: entry.issueId }),
       },
       result: { ref, commit: next, fate: "committed" },
-      claims: this.#lead.right === null ? [] : [this.#lead.right.leaseId],
-      leases: this.#lead.leases,
+      claims: this.lead.right === null ? [] : [this.lead.right.leaseId],
+      leases: this.lead.leases,
       secret: null,
       optimistic: [],
       edits: null,
@@ -128,7 +127,7 @@ export class BranchMover {
     seen: ReadonlyMap<FactName, FactRecord>,
     occupant: WorktreeEntry | null,
   ): Promise<void> {
-    const { workspace } = this.#yard;
+    const { workspace } = this.yard;
     const { platform, git } = workspace.surroundings;
     const name = entryName(entry.entryId);
     const record = seen.get(name);
@@ -138,13 +137,10 @@ export class BranchMover {
     if (pause !== null) throw queuePausedError(pause);
     const uses = await usesOf(platform, git, workspace.repository, ref);
     if (uses.every(({ gitDir, why }) => gitDir === occupant?.gitDir && why === "checked out")) return;
-    throw new CotenantError(
-      "E_PROTECTED_REF",
+    throw protectedError(
       `${shownBranch(ref)} was checked out meanwhile in ${uses[0]!.where}`,
-      {
-        hint: "run the queue again",
-        data: { ref, branch: branchName(ref) },
-      },
+      "run the queue again",
+      { ref, branch: branchName(ref) },
     );
   }
 }

@@ -104,16 +104,12 @@ export function refusalRejection(
   error: CotenantError,
   destination: Destination,
 ): Rejection {
-  const listed = Array.isArray(error.data["paths"]) ? (error.data["paths"] as unknown[]) : [];
-  const paths = listed.map((one) =>
-    String(typeof one === "object" && one !== null ? ((one as { path?: unknown }).path ?? "") : one),
-  );
   const hint = `${error.hint}; then add it again: ${addingAgain(entry, destination)}`;
   return {
     why: "refused",
     message: `${error.code}: ${error.message}`,
     hint,
-    paths,
+    paths: error.paths,
     output: "",
     outputFile: null,
   };

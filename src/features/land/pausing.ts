@@ -1,8 +1,8 @@
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, errorFrom, orThrow } from "../../errors/cotenant-error";
-import { type Fact, type FactName, type FactRecord, parseFactName } from "../../kernel/facts";
+import { CotenantError, errorFrom } from "../../errors/cotenant-error";
+import { type Fact, type FactName, type FactRecord, factName } from "../../kernel/facts";
 import { printable } from "../../kernel/ids";
 import { checkText, isGiven } from "../../kernel/policy";
 import { needsReason } from "../../kernel/words";
@@ -23,7 +23,7 @@ const PAUSE = "land-pause";
 /** A branch's name may be longer than a fact's, and in any script. */
 export function queuePauseName(workspace: Workspace, target: string): FactName {
   const { digest } = workspace.surroundings.platform;
-  return orThrow(parseFactName(`${PAUSE}:${digest.sha256(target).slice(0, 32)}`));
+  return factName(PAUSE, digest.sha256(target).slice(0, 32));
 }
 
 export function queuePauseIn(

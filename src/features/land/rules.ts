@@ -146,9 +146,10 @@ async function refuseInPassing(
     } catch (error) {
       if (!(error instanceof CotenantError) || !RULES.includes(error.code)) throw error;
       const name = commit.oid.slice(0, 12);
-      throw new CotenantError(error.code, `in commit ${name} of the branch: ${error.message}`, {
+      throw error.with({
+        message: `in commit ${name} of the branch: ${error.message}`,
         hint: "the files as they are now pass: have the commits land as one, which leaves that one out (land add --method squash), or rewrite it",
-        data: { ...error.data, commit: commit.oid },
+        data: { commit: commit.oid },
       });
     }
   }

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../errors/cotenant-error";
 import { ObjectDatabase } from "../../git/database";
 import { RefWriter } from "../../git/refs";
 import { printable, type Ulid } from "../../kernel/ids";
@@ -159,13 +159,10 @@ async function refuseAside(
     ({ entryId, state }) => state === "parked" && only.includes(entryId),
   );
   if (aside === undefined) return;
-  throw new CotenantError(
-    "E_USAGE",
+  throw usageError(
     `${shownBranch(aside.branch)} was put aside: ${printable(aside.parked?.message ?? "", 300)}`,
-    {
-      hint: `put it back first, if it was not at fault: ${retrying(aside, { usualTarget })}`,
-      data: { entry_id: aside.entryId },
-    },
+    `put it back first, if it was not at fault: ${retrying(aside, { usualTarget })}`,
+    { entry_id: aside.entryId },
   );
 }
 

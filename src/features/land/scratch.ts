@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, policyError } from "../../errors/cotenant-error";
 import { toByteText } from "../../git/byte-text";
 import type { ObjectId } from "../../git/object-name";
 import { parentOf } from "../../identity/path-text";
@@ -113,13 +113,10 @@ export class ScratchRoom {
     const { workspace, session } = this.#yard;
     const { config, repository } = workspace;
     if (config.values["worktree.mode"] === "off")
-      throw new CotenantError(
-        "E_POLICY",
+      throw policyError(
         "land.checks need a scratch worktree, and no worktrees are made here",
-        {
-          hint: "have whoever set worktree.mode = off change it, or set land.checks to nothing",
-          data: { setting: "worktree.mode" },
-        },
+        "have whoever set worktree.mode = off change it, or set land.checks to nothing",
+        { setting: "worktree.mode" },
       );
     const place = await this.#freePlace(
       repository.mainWorktreeRoot ?? parentOf(repository.commonDir) ?? repository.commonDir,

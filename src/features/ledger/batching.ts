@@ -20,17 +20,16 @@ const PUSHES_AT_ONCE = 2;
  * remembered after the answer.
  */
 export class BatchingRemote implements LedgerRemote {
-  readonly #remote: LedgerRemote;
   readonly #looks: Exchanges<readonly Ulid[], Look>;
   readonly #recalls: Exchanges<readonly Ulid[], Look | null>;
   readonly #makes: Exchanges<readonly ClaimUpdate[], readonly MadeUpdate[]>;
   readonly #pushes: Exchanges<readonly MadeUpdate[], readonly PushOutcome[]>;
   readonly #settlements: Exchanges<null, void>;
-  readonly #isLasting: boolean;
 
-  constructor(remote: LedgerRemote, isLasting: boolean) {
-    this.#remote = remote;
-    this.#isLasting = isLasting;
+  constructor(
+    private readonly remote: LedgerRemote,
+    private readonly isLasting: boolean,
+  ) {
     this.#looks = new Exchanges(fitting, (batch) => this.#look(batch));
     this.#recalls = new Exchanges(fitting, (batch) => this.#recall(batch));
     this.#makes = new Exchanges(fitting, (batch) => inOneCall(batch, (all) => remote.make(all)));
@@ -49,7 +48,7 @@ export class BatchingRemote implements LedgerRemote {
   }
 
   look(ids: readonly Ulid[] | "all"): Promise<Look> {
-    return ids === "all" ? this.#remote.look(ids) : this.#looks.join(ids);
+    return ids === "all" ? this.remote.look(ids) : this.#looks.join(ids);
   }
 
   recall(ids: readonly Ulid[]): Promise<Look | null> {
@@ -62,16 +61,16 @@ export class BatchingRemote implements LedgerRemote {
 
   push(updates: readonly MadeUpdate[], isAtomic: boolean): Promise<readonly PushOutcome[]> {
     // All or none of one caller's must not be made to depend on another's.
-    return isAtomic ? this.#remote.push(updates, true) : this.#pushes.join(updates);
+    return isAtomic ? this.remote.push(updates, true) : this.#pushes.join(updates);
   }
 
   seen(ids: readonly Ulid[] | "all"): Promise<ReadonlyMap<Ulid, ClaimRef>> {
-    return this.#remote.seen(ids);
+    return this.remote.seen(ids);
   }
 
   settle(): Promise<void> {
     const settled = this.#settlements.join(null);
-    if (!this.#isLasting) return settled;
+    if (!this.isLasting) return settled;
     // Nothing depends on it.
     void settled.catch(() => {});
     return Promise.resolve();
@@ -79,17 +78,17 @@ export class BatchingRemote implements LedgerRemote {
 
   async #look(batch: Batch<readonly Ulid[], Look>): Promise<void> {
     try {
-      const look = await this.#remote.look(allOf(batch));
+      const look = await this.remote.look(allOf(batch));
       for (const { resolve } of batch) resolve(look);
     } catch (error) {
       if (batch.length === 1 || isUnreachable(error)) throw error;
       // What is wrong with one claim is not the others' business.
-      for (const { asked, resolve, reject } of batch) await this.#remote.look(asked).then(resolve, reject);
+      for (const { asked, resolve, reject } of batch) await this.remote.look(asked).then(resolve, reject);
     }
   }
 
   async #recall(batch: Batch<readonly Ulid[], Look | null>): Promise<void> {
-    const memory = await this.#remote.recall(allOf(batch));
+    const memory = await this.remote.recall(allOf(batch));
     for (const { asked, resolve } of batch) resolve(memory === null ? null : partOf(memory, asked));
   }
 }

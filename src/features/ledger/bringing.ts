@@ -50,5 +50,5 @@ export async function bringMeant(
   });
   if (brought !== null && brought.length > 0) return null;
   const also = brought === null ? "the ledger cannot be asked for it" : "nor on the ledger";
-  return new CotenantError(error.code, `${error.message}; ${also}`, { hint: error.hint, data: error.data });
+  return error.with({ message: `${error.message}; ${also}` });
 }

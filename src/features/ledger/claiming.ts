@@ -44,8 +44,6 @@ interface Sent {
  * found again after a crash; it counts for nothing between machines until the push is confirmed.
  */
 export class Claiming {
-  readonly #ledger: Ledger;
-  readonly #request: AcquireRequest;
   readonly #ids: readonly Ulid[];
   #grant: Grant | null = null;
   #retries = 0;
@@ -56,14 +54,15 @@ export class Claiming {
   /** How many grants of this call came to nothing. */
   #ended = 0;
 
-  constructor(ledger: Ledger, request: AcquireRequest) {
-    this.#ledger = ledger;
-    this.#request = request;
+  constructor(
+    private readonly ledger: Ledger,
+    private readonly request: AcquireRequest,
+  ) {
     this.#ids = issuesIn(request.keys);
   }
 
   async run(): Promise<Grant> {
-    const { interrupted } = this.#request;
+    const { interrupted } = this.request;
     const over = new AbortController();
     try {
       if (interrupted === undefined) return await this.#run();
@@ -76,7 +75,7 @@ export class Claiming {
       // An interrupt that comes later means something else: what was granted stays granted.
       over.abort();
       // Also what only led to a refusal was heard.
-      await this.#ledger.parts.remote.settle();
+      await this.ledger.parts.remote.settle();
     }
   }
 
@@ -107,16 +106,16 @@ export class Claiming {
   }
 
   async #run(): Promise<Grant> {
-    const { isPushedAtOnce, platform } = this.#ledger.parts;
+    const { isPushedAtOnce, platform } = this.ledger.parts;
     const startedMs = platform.clock.monotonicMs();
     await this.#waitForOtherClones(startedMs);
-    if (this.#request.isOffline === true || !isPushedAtOnce) return this.#offline(null);
+    if (this.request.isOffline === true || !isPushedAtOnce) return this.#offline(null);
     const tried = await this.#tryFromMemory();
     if (tried !== null) return tried;
     for (;;) {
       let look: Look;
       try {
-        look = await this.#ledger.look(this.#request.actor, this.#ids);
+        look = await this.ledger.look(this.request.actor, this.#ids);
       } catch (error) {
         return this.#withoutRemote(error);
       }
@@ -129,8 +128,8 @@ export class Claiming {
       const why = await this.#attempt(look);
       if (typeof why !== "string") return why;
       if (isHidden(why)) throw hidden(this.#ids, why);
-      if (++this.#retries > this.#ledger.parts.retries) throw exhausted(this.#ids, this.#retries - 1, why);
-      await this.#ledger.pause(backoffMs(this.#retries - 1, this.#ledger.chance()));
+      if (++this.#retries > this.ledger.parts.retries) throw exhausted(this.#ids, this.#retries - 1, why);
+      await this.ledger.pause(backoffMs(this.#retries - 1, this.ledger.chance()));
     }
   }
 
@@ -139,8 +138,8 @@ export class Claiming {
    * instead of two. Null when the remote has to be looked at.
    */
   async #tryFromMemory(): Promise<Grant | null> {
-    const { remote, local } = this.#ledger.parts;
-    const memory = this.#request.steal ? null : await remote.recall(this.#ids);
+    const { remote, local } = this.ledger.parts;
+    const memory = this.request.steal ? null : await remote.recall(this.#ids);
     const here = await local.highestToken();
     const isFree =
       memory !== null &&
@@ -170,16 +169,16 @@ export class Claiming {
   // --- deciding -------------------------------------------------------------------------------------------
 
   async #obstacle(look: Look): Promise<CotenantError | null> {
-    const { parts } = this.#ledger;
-    const cloneId = await this.#ledger.cloneId(this.#request.actor);
+    const { parts } = this.ledger;
+    const cloneId = await this.ledger.cloneId(this.request.actor);
     for (const id of this.#ids) {
       const reading = look.claims.get(id)?.reading;
       if (reading === undefined) continue;
       if (!("record" in reading)) return unreadableClaim(id, reading);
       const { record } = reading;
-      const verdict = judge(record, cloneId, this.#ledger.nowMs, parts.rules);
+      const verdict = judge(record, cloneId, this.ledger.nowMs, parts.rules);
       if (verdict.kind === "held") {
-        const refused = this.#request.steal ? this.#maySteal(record) : heldElsewhere(record, parts.rules);
+        const refused = this.request.steal ? this.#maySteal(record) : heldElsewhere(record, parts.rules);
         if (refused !== null) return refused;
       }
       if (verdict.kind === "free" && isOver(record.issue)) {
@@ -194,19 +193,19 @@ export class Claiming {
   async #waitForOtherClones(startedMs: number): Promise<void> {
     const nothingSeen: Look = { claims: new Map(), highestToken: 0 };
     for (;;) {
-      const other = await claimedByOtherClone(this.#ledger, this.#ids);
+      const other = await claimedByOtherClone(this.ledger, this.#ids);
       if (other === null) return;
       // Nobody can agree to it: no ledger knows of it.
-      const isAlone = this.#ledger.parts.policy.approvers === 0;
-      const refused = this.#request.steal && isAlone ? this.#maySteal() : other;
+      const isAlone = this.ledger.parts.policy.approvers === 0;
+      const refused = this.request.steal && isAlone ? this.#maySteal() : other;
       if (refused === null) return;
       await this.#waitFor(refused, nothingSeen, startedMs);
     }
   }
 
   #maySteal(record: ClaimRecord | null = null): CotenantError | null {
-    const { actor, reason } = this.#request;
-    const { policy } = this.#ledger.parts;
+    const { actor, reason } = this.request;
+    const { policy } = this.ledger.parts;
     if (!isGiven(reason)) return errorFrom(needsReason("ending somebody's live lease"));
     if (!mayEvict(actor.agentId, policy)) return errorFrom(notAllowedToEvict(actor.agentId, policy));
     return record !== null && needsOthers(record, actor, policy)
@@ -216,9 +215,9 @@ export class Claiming {
 
   /** For as long as the caller is willing to; what does not end by waiting is thrown at once. */
   async #waitFor(obstacle: CotenantError, look: Look, startedMs: number): Promise<void> {
-    const { wait } = this.#request;
+    const { wait } = this.request;
     if (wait === null || obstacle.code !== "E_LOCK_CONFLICT") throw obstacle;
-    const { clock } = this.#ledger.parts.platform;
+    const { clock } = this.ledger.parts.platform;
     const leftMs = wait.timeoutMs - (clock.monotonicMs() - startedMs);
     if (leftMs <= 0 || wait.signal?.aborted === true)
       throw new CotenantError(
@@ -233,11 +232,11 @@ export class Claiming {
       const reading = look.claims.get(id)?.reading;
       const at =
         reading !== undefined && "record" in reading
-          ? freeAtMs(reading.record, this.#ledger.parts.rules)
+          ? freeAtMs(reading.record, this.ledger.parts.rules)
           : null;
-      return at === null || at <= this.#ledger.nowMs ? [] : [at - this.#ledger.nowMs + 1];
+      return at === null || at <= this.ledger.nowMs ? [] : [at - this.ledger.nowMs + 1];
     });
-    await this.#ledger.pause(Math.min(leftMs, LOOK_AGAIN_MS, ...freeMs));
+    await this.ledger.pause(Math.min(leftMs, LOOK_AGAIN_MS, ...freeMs));
   }
 
   // --- granting here --------------------------------------------------------------------------------------
@@ -252,8 +251,8 @@ export class Claiming {
     });
     if (low.length === 0) return claims;
     // Held from before others had it: a claim of now needs a token of now.
-    await this.#ledger.overrule(
-      this.#request.actor,
+    await this.ledger.overrule(
+      this.request.actor,
       low.map(({ lease }) => lease),
       "others have held it since: its token is too low",
     );
@@ -262,13 +261,13 @@ export class Claiming {
   }
 
   async #acquire(claims: ReadonlyMap<Ulid, ClaimRef>, highest: number, isAgain = false): Promise<Grant> {
-    const { local } = this.#ledger.parts;
-    const requestId = isAgain ? null : this.#request.requestId;
+    const { local } = this.ledger.parts;
+    const requestId = isAgain ? null : this.request.requestId;
     const aboveToken = await this.#tokensSeen(claims, claims.size < this.#ids.length ? highest : 0);
     const elsewhere = await this.#takenOver(claims);
     this.#refuseGivenUp();
     const leaseIds = this.#freshIds();
-    this.#taking = local.acquire({ ...this.#request, leaseIds, requestId, aboveToken, elsewhere });
+    this.#taking = local.acquire({ ...this.request, leaseIds, requestId, aboveToken, elsewhere });
     const grant = await this.#taking;
     // Who retries finds its own lease; that it was given to us is news all the same.
     this.#grant =
@@ -284,7 +283,7 @@ export class Claiming {
 
   /** Of a lease that ended, no other has the id: those who saw it would take the two for one. */
   #freshIds(): readonly LeaseId[] {
-    const { keys, leaseIds } = this.#request;
+    const { keys, leaseIds } = this.request;
     const fresh = leaseIds.slice(this.#ended * keys.length);
     if (fresh.length < keys.length)
       throw exhausted(this.#ids, Math.max(0, this.#retries - 1), "others were faster each time");
@@ -293,7 +292,7 @@ export class Claiming {
 
   /** PROTOCOL 23: of the claims, of the issues' stamps, and of what is known of claims that are gone. */
   async #tokensSeen(claims: ReadonlyMap<Ulid, ClaimRef>, ofAll: number): Promise<number> {
-    const { local, known } = this.#ledger.parts;
+    const { local, known } = this.ledger.parts;
     const here = await local.highestToken();
     const refs = [...claims].map(([id, ref]) => ({
       id,
@@ -303,20 +302,18 @@ export class Claiming {
     const stamps = [...(await known(this.#ids))].map(([id, { token }]) => ({ id, what: "the stamp", token }));
     const mad = [...refs, ...stamps].find(({ token }) => !isWithinReach(token, here));
     if (mad !== undefined) throw outOfReach(mad.id, mad.what, mad.token, here);
-    const floor = await this.#ledger.tokenFloor();
+    const floor = await this.ledger.tokenFloor();
     // What the branch says of all claims together is no reason to refuse one of them.
-    const others = [ofAll, floor, this.#request.aboveToken ?? 0].filter((token) =>
-      isWithinReach(token, here),
-    );
+    const others = [ofAll, floor, this.request.aboveToken ?? 0].filter((token) => isWithinReach(token, here));
     return Math.max(...refs.map(({ token }) => token), ...stamps.map(({ token }) => token), ...others, 0);
   }
 
   /** Whose claims on other machines a grant takes the place of. */
   async #takenOver(claims: ReadonlyMap<Ulid, ClaimRef>): Promise<NonNullable<AcquireRequest["elsewhere"]>> {
-    const { rules } = this.#ledger.parts;
-    const cloneId = await this.#ledger.cloneId(this.#request.actor);
+    const { rules } = this.ledger.parts;
+    const cloneId = await this.ledger.cloneId(this.request.actor);
     return [...claims].flatMap(([id, ref]) => {
-      const verdict = judge(recordAt(ref), cloneId, this.#ledger.nowMs, rules);
+      const verdict = judge(recordAt(ref), cloneId, this.ledger.nowMs, rules);
       if (verdict.kind !== "held" && verdict.kind !== "lapsed") return [];
       const { leaseId, agentId } = verdict.record;
       return [
@@ -331,33 +328,33 @@ export class Claiming {
    */
   async #undo(reason: string, isLost = false): Promise<void> {
     if (this.#grant === null) return;
-    const { actor, leaseIds } = this.#request;
+    const { actor, leaseIds } = this.request;
     const made = this.#grant.leases.filter((lease) => leaseIds.includes(lease.leaseId));
     const lost = this.#grant.leases.filter(
       (lease) => isLost && !made.includes(lease) && issueOfLease(lease) !== null,
     );
     this.#grant = null;
     if (made.length > 0) this.#ended++;
-    await this.#ledger.overrule(actor, made, reason, true);
-    await this.#ledger.overrule(actor, lost, reason);
+    await this.ledger.overrule(actor, made, reason, true);
+    await this.ledger.overrule(actor, lost, reason);
     const given = new Set([...made, ...lost].map(({ leaseId }) => leaseId));
     const left = this.#unclear.filter(({ record }) => given.has(record.leaseId));
-    await this.#ledger.remember(actor, "withdraw", left);
+    await this.ledger.remember(actor, "withdraw", left);
   }
 
   // --- telling the remote ---------------------------------------------------------------------------------
 
   /** Null when the remote has them all; else why not. */
   async #push(claims: readonly Claim[], look: Look): Promise<string | null> {
-    const { rules } = this.#ledger.parts;
-    const { actor } = this.#request;
-    const pushedAtMs = this.#ledger.nowMs;
-    const known = await this.#ledger.confirmations(this.#ids);
+    const { rules } = this.ledger.parts;
+    const { actor } = this.request;
+    const pushedAtMs = this.ledger.nowMs;
+    const known = await this.ledger.confirmations(this.#ids);
     const there: (Sent & { pushedAtMs: number })[] = [];
     const todo: { readonly record: ClaimRecord; readonly expected: string | null }[] = [];
     for (const claim of claims) {
       const ref = look.claims.get(claim.issueId);
-      const record = await this.#ledger.record(claim, actor);
+      const record = await this.ledger.record(claim, actor);
       const confirmation = known.get(claim.issueId);
       const isSame = ref !== undefined && isOf(ref, claim.lease.leaseId);
       if (!isSame) todo.push({ record, expected: ref?.oid ?? null });
@@ -370,7 +367,7 @@ export class Claiming {
         there.push({ record: recordAt(ref)!, oid: ref.oid, pushedAtMs });
     }
     const updates = todo.map(({ record, expected }) => updateTo(record, expected));
-    const made = todo.length === 0 ? [] : await this.#ledger.prepare(actor, updates);
+    const made = todo.length === 0 ? [] : await this.ledger.prepare(actor, updates);
     this.#refuseGivenUp();
     const before = this.#unclear;
     this.#unclear = [...before, ...made];
@@ -380,7 +377,7 @@ export class Claiming {
     this.#unclear = [...before, ...made.filter((_, i) => outcomes[i]!.kind === "unclear")];
     const missing = outcomes.find(({ kind }) => kind !== "done");
     if (missing !== undefined && missing.kind !== "done") return missing.why;
-    await this.#ledger.confirm(actor, [
+    await this.ledger.confirm(actor, [
       ...there,
       ...made.map(({ record, oid }) => ({ record, oid, pushedAtMs })),
     ]);
@@ -389,7 +386,7 @@ export class Claiming {
 
   async #sent(made: readonly MadeUpdate[], before: readonly Sent[]): Promise<readonly PushOutcome[]> {
     try {
-      return await this.#ledger.parts.remote.push(made, made.length > 1);
+      return await this.ledger.parts.remote.push(made, made.length > 1);
     } catch (error) {
       // Nothing has left this machine.
       this.#unclear = before;
@@ -401,20 +398,20 @@ export class Claiming {
 
   /** `cause` null: the caller did not want it to be asked. */
   async #offline(cause: CotenantError | null): Promise<Grant> {
-    const { offlineMode, remote, rules } = this.#ledger.parts;
-    const { actor } = this.#request;
+    const { offlineMode, remote, rules } = this.ledger.parts;
+    const { actor } = this.request;
     if (cause !== null && offlineMode === "fail") throw cause;
     const seen = await remote.seen(this.#ids);
-    const cloneId = await this.#ledger.cloneId(actor);
+    const cloneId = await this.ledger.cloneId(actor);
     for (const id of this.#ids) {
       const record = recordAt(seen.get(id));
-      if (record !== null && judge(record, cloneId, this.#ledger.nowMs, rules).kind === "held")
+      if (record !== null && judge(record, cloneId, this.ledger.nowMs, rules).kind === "held")
         throw heldWhenLastSeen(record, cause);
     }
     const highest = [...seen.values()].map(tokenOf).reduce((a, b) => Math.max(a, b), 0);
     const claims = claimsOf(await this.#acquire(seen, highest));
-    await noteOffline(this.#ledger, claims);
-    await this.#ledger.remember(actor, "unsettled", this.#unclear);
+    await noteOffline(this.ledger, claims);
+    await this.ledger.remember(actor, "unsettled", this.#unclear);
     const reason = cause === null ? "the ledger was not asked" : cause.message;
     return this.#say({
       isOffline: true,
@@ -426,7 +423,7 @@ export class Claiming {
   }
 
   #say(say: Omit<LedgerSay, "claimedBy" | "retries">): Grant {
-    const claimedBy = this.#request.actor.agentId;
+    const claimedBy = this.request.actor.agentId;
     return { ...this.#grant!, ledger: { claimedBy, retries: this.#retries, ...say } };
   }
 }

@@ -1,8 +1,8 @@
 import { type Coordinator, WITHOUT_LEASE } from "../../coordinator/contract";
 import type { Actor } from "../../kernel/commands";
-import type { Fact, FactName } from "../../kernel/facts";
-import { makeUlid, parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { type Fact, factName } from "../../kernel/facts";
+import { type Ulid, ulidIn } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import type { Platform } from "../../platform/platform";
 
 /**
@@ -10,7 +10,7 @@ import type { Platform } from "../../platform/platform";
  * copy does not share. One that was moved keeps its inode. Neither the path nor the machine says anything: containers of
  * one image have both in common.
  */
-const CLONE = "ledger-clone:id" as FactName;
+const CLONE = factName("ledger-clone", "id");
 
 /** Null until it has dealt with the ledger for the first time, and for a copy that has not. */
 export async function readCloneId(
@@ -61,7 +61,7 @@ async function give(
       // Somebody else may have been faster.
       const there = idIn(facts.get(CLONE)?.value, inode);
       const isGiven = there !== null && there !== twin?.old;
-      const given = isGiven ? there : makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
+      const given = isGiven ? there : newUlid(platform);
       const why = twin === null ? {} : { instead_of: twin.old, twin_on: twin.ids.slice(0, 20) };
       return {
         type: "sync.attached",
@@ -82,6 +82,5 @@ async function inodeOf(platform: Platform, controlDir: string): Promise<string> 
 }
 
 function idIn(fact: Fact | undefined, inode: string): Ulid | null {
-  const id = parseUlid(String(fact?.["clone_id"]));
-  return !isRefusal(id) && fact?.["inode"] === inode ? id : null;
+  return fact?.["inode"] === inode ? ulidIn(fact["clone_id"]) : null;
 }

@@ -1,4 +1,4 @@
-import { makeUlid } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import type { LedgerCopy } from "./copy";
 import { emailOf } from "./git-remote";
 
@@ -19,8 +19,7 @@ export function isFitName(path: string): boolean {
 
 /** A commit of the data branch, in the copy: nothing is checked out, nothing is staged. Answers its id. */
 export async function commitFiles(copy: LedgerCopy, commit: NewCommit): Promise<string> {
-  const { clock, random } = copy.platform;
-  const ref = `refs/look/${makeUlid(clock.wallMs(), random.bytes(10))}/new`;
+  const ref = `refs/look/${newUlid(copy.platform)}/new`;
   const chunks: Uint8Array[] = [];
   const text = (line: string) => chunks.push(utf8.encode(line));
   const data = (bytes: Uint8Array) => {
@@ -29,7 +28,9 @@ export async function commitFiles(copy: LedgerCopy, commit: NewCommit): Promise<
     text("\n");
   };
   text(`feature done\ncommit ${ref}\nmark :1\n`);
-  text(`committer ${commit.author} <${emailOf(commit.author)}> ${Math.floor(clock.wallMs() / 1000)} +0000\n`);
+  text(
+    `committer ${commit.author} <${emailOf(commit.author)}> ${Math.floor(copy.platform.clock.wallMs() / 1000)} +0000\n`,
+  );
   data(utf8.encode(commit.message));
   if (commit.parent !== null) text(`from ${commit.parent}\n`);
   for (const [path, bytes] of commit.files) {

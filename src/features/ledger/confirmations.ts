@@ -1,10 +1,9 @@
 import type { Coordinator } from "../../coordinator/contract";
 import { isCount, timeMsOf } from "../../kernel/bounds";
-import { type Fact, type FactName, factId } from "../../kernel/facts";
-import { parseUlid, type Ulid } from "../../kernel/ids";
+import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
+import { type Ulid, ulidIn } from "../../kernel/ids";
 import { nameOf } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
-import { isRefusal } from "../../kernel/refusal";
 
 /**
  * What this clone's log knows of its claims at the remote. A claim is a local lease like any other; it counts between
@@ -33,7 +32,7 @@ export interface Confirmation {
 const LEDGER_KIND = "ledger";
 
 export function confirmationName(issueId: Ulid): FactName {
-  return `${LEDGER_KIND}:${issueId.toLowerCase()}` as FactName;
+  return factName(LEDGER_KIND, issueId.toLowerCase());
 }
 
 export function confirmationToFact(c: Confirmation): Fact {
@@ -49,11 +48,9 @@ export function confirmationToFact(c: Confirmation): Fact {
 }
 
 function confirmationFrom(name: FactName, fact: Fact): Confirmation | null {
-  const issueId = parseUlid(factId(name));
-  const leaseId = parseUlid(String(fact["lease_id"]));
-  const cloneId = parseUlid(String(fact["clone_id"]));
+  const [issueId, leaseId, cloneId] = [factId(name), fact["lease_id"], fact["clone_id"]].map(ulidIn);
   const { fencing_token: token, oid, pushed_at: pushedAt, expires_at: expiresAt, state } = fact;
-  if (isRefusal(issueId) || isRefusal(leaseId) || isRefusal(cloneId)) return null;
+  if (issueId == null || leaseId == null || cloneId == null) return null;
   if (!isCount(token) || typeof oid !== "string" || !/^[0-9a-f]{40,64}$/.test(oid)) return null;
   return {
     issueId,
@@ -114,7 +111,5 @@ export function giveBacks(
 }
 
 export function issueOfLease({ key }: Pick<Lease, "key">): Ulid | null {
-  if (!key.startsWith("issue:")) return null;
-  const id = parseUlid(nameOf(key));
-  return isRefusal(id) ? null : id;
+  return key.startsWith("issue:") ? ulidIn(nameOf(key)) : null;
 }

@@ -2,6 +2,7 @@ import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { type Git, type GitResult, isCutOff } from "../../platform/git";
 import { gitWords } from "../../platform/git-answers";
+import { freshSuffix } from "../../platform/hex";
 import type { Platform } from "../../platform/platform";
 import { type LedgerPlace, makePlace } from "./place";
 import { networkFailure, type Transport } from "./transport";
@@ -40,19 +41,13 @@ export interface CopyOptions {
  * a damaged one is put aside and made anew.
  */
 export class LedgerCopy {
-  readonly platform: Platform;
-  readonly place: LedgerPlace;
-  readonly transport: Transport;
-  readonly options: CopyOptions;
-  readonly #git: Git;
-
-  constructor(platform: Platform, git: Git, place: LedgerPlace, transport: Transport, options: CopyOptions) {
-    this.platform = platform;
-    this.place = place;
-    this.transport = transport;
-    this.options = options;
-    this.#git = git;
-  }
+  constructor(
+    readonly platform: Platform,
+    private readonly git: Git,
+    readonly place: LedgerPlace,
+    readonly transport: Transport,
+    readonly options: CopyOptions,
+  ) {}
 
   async exists(): Promise<boolean> {
     return (await this.platform.files.stat(`${this.place.copy}/HEAD`)) !== null;
@@ -91,8 +86,7 @@ export class LedgerCopy {
   /** Beside its place first: nobody ever finds half of one. */
   async #make(): Promise<void> {
     const { files, random } = this.platform;
-    const suffix = Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-    const beside = `${this.place.copy}.new-${suffix}`;
+    const beside = `${this.place.copy}.new-${freshSuffix(random)}`;
     try {
       await this.#initialise(beside);
       await files.rename(beside, this.place.copy);
@@ -107,10 +101,10 @@ export class LedgerCopy {
     const { objectFormat } = this.options;
     const init = ["init", "--quiet", "--bare", "--template=", `--object-format=${objectFormat}`, "--", path];
     const cwd = this.place.directory;
-    orFail(await this.#git.run(init, { cwd }), "making the ledger's copy");
+    orFail(await this.git.run(init, { cwd }), "making the ledger's copy");
     // Claims are commits without files.
     const empty = ["--git-dir", path, "hash-object", "-w", "-t", "tree", "--stdin"];
-    orFail(await this.#git.run(empty, { cwd, input: "" }), "making the ledger's copy");
+    orFail(await this.git.run(empty, { cwd, input: "" }), "making the ledger's copy");
   }
 
   /** For what must not happen twice at once on this machine. Never held over the network. */
@@ -135,7 +129,7 @@ export class LedgerCopy {
     input: string | Uint8Array = "",
     env: Record<string, string> = {},
   ): Promise<GitResult> {
-    return this.#git.run(["--git-dir", this.place.copy, "-c", "gc.auto=0", ...args], {
+    return this.git.run(["--git-dir", this.place.copy, "-c", "gc.auto=0", ...args], {
       cwd: this.place.directory,
       input,
       env,
@@ -160,7 +154,7 @@ export class LedgerCopy {
     const { timeoutMs } = this.options;
     try {
       const all = ["--git-dir", this.place.copy, ...NETWORK, ...args];
-      return await this.#git.run(all, { cwd, env, input, timeoutMs });
+      return await this.git.run(all, { cwd, env, input, timeoutMs });
     } catch (error) {
       // The other end hung up while Git was speaking: that is what a remote that cannot be reached looks like, too.
       if (!isCutOff(error) || error.data["signal"] !== "SIGPIPE") throw error;
@@ -172,7 +166,7 @@ export class LedgerCopy {
   async probe(ref: string): Promise<GitResult> {
     const { cwd, env, remote } = this.transport;
     const timeoutMs = Math.min(PROBE_MS, this.options.timeoutMs);
-    return this.#git.run(["ls-remote", "--quiet", "--end-of-options", remote, ref], { cwd, env, timeoutMs });
+    return this.git.run(["ls-remote", "--quiet", "--end-of-options", remote, ref], { cwd, env, timeoutMs });
   }
 
   failure(doing: string, result: GitResult): CotenantError {

@@ -42,7 +42,6 @@ import { onlyThere } from "./words";
  * else goes through as it is. Reads ask nobody.
  */
 export class LedgerCoordinator implements Coordinator {
-  readonly #local: Coordinator;
   readonly #open: () => Promise<Ledger>;
   readonly #onContact: () => Promise<void>;
   readonly #warnings: () => readonly string[];
@@ -54,12 +53,11 @@ export class LedgerCoordinator implements Coordinator {
    * told to whoever is answered next.
    */
   constructor(
-    local: Coordinator,
+    private readonly local: Coordinator,
     open: () => Promise<Ledger>,
     onContact: () => Promise<void> = async () => {},
     warnings: () => readonly string[] = () => [],
   ) {
-    this.#local = local;
     this.#open = open;
     this.#onContact = onContact;
     this.#warnings = warnings;
@@ -71,7 +69,7 @@ export class LedgerCoordinator implements Coordinator {
   }
 
   async acquire(request: AcquireRequest): Promise<Grant> {
-    if (issuesIn(request.keys).length === 0) return this.#local.acquire(request);
+    if (issuesIn(request.keys).length === 0) return this.local.acquire(request);
     const ledger = await this.ledger();
     await this.#refuseHeldHere(ledger, request);
     const grant = await new Claiming(ledger, request).run();
@@ -80,7 +78,7 @@ export class LedgerCoordinator implements Coordinator {
   }
 
   async held(request: HeldRequest): Promise<readonly Lease[] | null> {
-    const leases = await this.#local.held(request);
+    const leases = await this.local.held(request);
     if (leases === null) return null;
     const claims = claimsOf({ leases });
     if (claims.length === 0) return leases;
@@ -99,22 +97,22 @@ export class LedgerCoordinator implements Coordinator {
   }
 
   async renew(request: RenewRequest): Promise<Change> {
-    return this.#followed(await this.#local.renew(request), request.actor);
+    return this.#followed(await this.local.renew(request), request.actor);
   }
 
   async heartbeat(request: HolderRequest): Promise<Change> {
-    return this.#followed(await this.#local.heartbeat(request), request.actor);
+    return this.#followed(await this.local.heartbeat(request), request.actor);
   }
 
   async release(request: ReleaseRequest): Promise<Change> {
-    const change = await this.#local.release(request);
+    const change = await this.local.release(request);
     const ended = claimsOf(change).map(({ issueId, lease }) => ({ issueId, leaseId: lease.leaseId }));
     if (ended.length === 0) return change;
     return this.#told(change, request.actor, (ledger) => withdraw(ledger, request.actor, ended));
   }
 
   async transfer(request: TransferRequest): Promise<Change> {
-    const change = await this.#local.transfer(request).catch(async (error: unknown) => {
+    const change = await this.local.transfer(request).catch(async (error: unknown) => {
       const isUnknown = error instanceof CotenantError && error.code === "E_NOT_FOUND";
       throw (isUnknown ? await this.#heldThere(request) : null) ?? error;
     });
@@ -129,71 +127,71 @@ export class LedgerCoordinator implements Coordinator {
   /** Also what another machine holds: there is no lease here then, only a claim there. */
   async evict(request: EvictRequest): Promise<Change> {
     const ids = request.leases.flatMap(({ key }) => (key === null ? [] : (issueOfLease({ key }) ?? [])));
-    if (ids.length === 0 || request.isOverruled === true) return this.#local.evict(request);
+    if (ids.length === 0 || request.isOverruled === true) return this.local.evict(request);
     const here = await this.#evictHere(request);
     const there = await this.#evictThere(request, ids, here !== null);
-    if (here === null && there.ended.length === 0) return this.#local.evict(request);
+    if (here === null && there.ended.length === 0) return this.local.evict(request);
     return { leases: [], changed: true, replayed: false, ...here, ledger: there.say };
   }
 
   stop(request: StopRequest): Promise<Change> {
-    return this.#local.stop(request);
+    return this.local.stop(request);
   }
 
   /** What activity renews here is news to others as well, when it is due. Nothing fails because they cannot be told. */
   async upkeep(request: StopRequest): Promise<Change> {
-    const change = await this.#local.upkeep(request);
+    const change = await this.local.upkeep(request);
     const claims = claimsOf(change);
     if (claims.length > 0) await followUp(await this.ledger(), request.actor, claims).catch(() => {});
     return change;
   }
 
   gc(request: GcRequest): Promise<Change> {
-    return this.#local.gc(request);
+    return this.local.gc(request);
   }
 
   write<T>(request: WriteRequest<T>): Promise<Written<T>> {
-    return this.#local.write(request);
+    return this.local.write(request);
   }
 
   facts(filter: FactFilter): ReturnType<Coordinator["facts"]> {
-    return this.#local.facts(filter);
+    return this.local.facts(filter);
   }
 
   factsSince(kind: string, position: string | null): ReturnType<Coordinator["factsSince"]> {
-    return this.#local.factsSince(kind, position);
+    return this.local.factsSince(kind, position);
   }
 
   list(filter?: ListFilter): ReturnType<Coordinator["list"]> {
-    return this.#local.list(filter);
+    return this.local.list(filter);
   }
 
   find(refs: readonly LeaseRef[]): ReturnType<Coordinator["find"]> {
-    return this.#local.find(refs);
+    return this.local.find(refs);
   }
 
   overlapping(extents: readonly Extent[]): ReturnType<Coordinator["overlapping"]> {
-    return this.#local.overlapping(extents);
+    return this.local.overlapping(extents);
   }
 
   endings(refs: readonly LeaseRef[]): ReturnType<Coordinator["endings"]> {
-    return this.#local.endings(refs);
+    return this.local.endings(refs);
   }
 
   waiters(): ReturnType<Coordinator["waiters"]> {
-    return this.#local.waiters();
+    return this.local.waiters();
   }
 
   highestToken(): Promise<number> {
-    return this.#local.highestToken();
+    return this.local.highestToken();
   }
 
   history(filter?: HistoryFilter): AsyncIterable<LoggedEvent> {
-    return this.#local.history(filter);
+    return this.local.history(filter);
   }
 
   watch(listener: (event: LoggedEvent) => void, after?: number): ReturnType<Coordinator["watch"]> {
-    return this.#local.watch(listener, after);
+    return this.local.watch(listener, after);
   }
 
   // --- inside -----------------------------------------------------------------------------------------------
@@ -258,7 +256,7 @@ export class LedgerCoordinator implements Coordinator {
 
   async #evictHere(request: EvictRequest): Promise<Change | null> {
     try {
-      return await this.#local.evict(request);
+      return await this.local.evict(request);
     } catch (error) {
       if (isGone(error)) return null;
       throw error;

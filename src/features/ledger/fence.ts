@@ -2,7 +2,7 @@ import { sharesClaims } from "../../config/shared-claims";
 import type { ClaimFence, FencedPush, WrittenUnder } from "../../coordinator/fence";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, orThrow, policyError } from "../../errors/cotenant-error";
 import { printable, type Ulid } from "../../kernel/ids";
 import { issueKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
@@ -41,22 +41,18 @@ export async function claimFence(workspace: Workspace, session: Session): Promis
 }
 
 class LedgerFence implements ClaimFence {
-  readonly #workspace: Workspace;
-  readonly #session: Session;
-  readonly #open: OpenLedger;
-
-  constructor(workspace: Workspace, session: Session, open: OpenLedger) {
-    this.#workspace = workspace;
-    this.#session = session;
-    this.#open = open;
-  }
+  constructor(
+    private readonly workspace: Workspace,
+    private readonly session: Session,
+    private readonly open: OpenLedger,
+  ) {}
 
   async requireConfirmed(leases: readonly Lease[]): Promise<void> {
     await this.#confirmed(leases);
   }
 
   async requireFenced(remote: string): Promise<void> {
-    const { values } = this.#workspace.config;
+    const { values } = this.workspace.config;
     if (!values["publish.unfenced_remote"] && !(await this.#isLedgersOwn(remote)))
       throw this.#unfenced(remote);
   }
@@ -66,11 +62,11 @@ class LedgerFence implements ClaimFence {
     if (grounds.length === 0) return null;
     await this.requireFenced(remote);
     if (!(await this.#isLedgersOwn(remote))) {
-      this.#workspace.warnings.push(`${nameOf(remote)} does not have the ledger: a push there is not fenced`);
+      this.workspace.warnings.push(`${nameOf(remote)} does not have the ledger: a push there is not fenced`);
       return null;
     }
     const beats = await this.#beats(grounds);
-    const { remote: refs, copy } = this.#open;
+    const { remote: refs, copy } = this.open;
     return {
       options: [
         "--atomic",
@@ -89,8 +85,8 @@ class LedgerFence implements ClaimFence {
    * holders apart.
    */
   async #groundsFor(written: readonly WrittenUnder[]): Promise<Ground[]> {
-    const { ledger } = this.#open;
-    const { actor } = this.#session;
+    const { ledger } = this.open;
+    const { actor } = this.session;
     const standing = await ledger.standing([...new Set(written.map(({ issueId }) => issueId))]);
     const others = written.filter(({ issueId, leaseId }) => standing.get(issueId)?.leaseId !== leaseId);
     const given = new Map<Ulid, Ground>();
@@ -124,8 +120,8 @@ class LedgerFence implements ClaimFence {
     ref: ClaimRef | undefined,
   ): Promise<{ other: ClaimRecord | null; isThere: boolean }> {
     if (ref === undefined) return { other: null, isThere: false };
-    const { ledger, copy } = this.#open;
-    const cloneId = await ledger.cloneId(this.#session.actor);
+    const { ledger, copy } = this.open;
+    const cloneId = await ledger.cloneId(this.session.actor);
     const history = await copy.text(["log", "--first-parent", "--format=%B%x00", ref.oid]);
     for (const message of history.split("\0").slice(0, -1)) {
       const reading = readClaim(issueId, message);
@@ -140,8 +136,8 @@ class LedgerFence implements ClaimFence {
   async #givenBack(record: ClaimRecord): Promise<ClaimRecord | null> {
     const how = record.ended?.how ?? null;
     if (how !== null) return how === "released" || how === "withdrawn" ? record : null;
-    const { ledger } = this.#open;
-    const ended = { how: "withdrawn", by: this.#session.actor.agentId, atMs: ledger.nowMs } as const;
+    const { ledger } = this.open;
+    const ended = { how: "withdrawn", by: this.session.actor.agentId, atMs: ledger.nowMs } as const;
     const mark = (await ledger.parts.known([record.issueId])).get(record.issueId)?.mark ?? null;
     const written = (await ledger.writtenUnder([record])).get(record.issueId) ?? [];
     return tombstone(record, ended, mark, { written });
@@ -149,15 +145,15 @@ class LedgerFence implements ClaimFence {
 
   /** Somebody in this clone has taken it away, and the remote may not have heard of it. */
   async #isEndedByOthers({ issueId, leaseId }: WrittenUnder): Promise<boolean> {
-    const ends = await this.#workspace.coordinator.endings([{ key: orThrow(issueKey(issueId)), leaseId }]);
+    const ends = await this.workspace.coordinator.endings([{ key: orThrow(issueKey(issueId)), leaseId }]);
     return ends.some((end) => end.leaseId === leaseId && end.how === "forced");
   }
 
   async #confirmed(leases: readonly Lease[]): Promise<{ claim: Claim; oid: string }[]> {
-    const { ledger } = this.#open;
+    const { ledger } = this.open;
     const claims = claimsOf({ leases });
     const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
-    const cloneId = claims.length === 0 ? null : await ledger.cloneId(this.#session.actor);
+    const cloneId = claims.length === 0 ? null : await ledger.cloneId(this.session.actor);
     return claims.map((claim) => {
       const confirmation = known.get(claim.issueId);
       if (isConfirmed(claim.lease, confirmation, cloneId, ledger.nowMs))
@@ -168,8 +164,8 @@ class LedgerFence implements ClaimFence {
 
   /** PROTOCOL 24: a new commit on each claim, for a ref that does not change is never sent, and so never checked. */
   async #beats(grounds: readonly Ground[]): Promise<Beat[]> {
-    const { ledger, copy } = this.#open;
-    const { actor } = this.#session;
+    const { ledger, copy } = this.open;
+    const { actor } = this.session;
     await copy.ensure();
     const missing = [];
     for (const { issueId, oid } of grounds)
@@ -190,9 +186,9 @@ class LedgerFence implements ClaimFence {
   }
 
   async #isLedgersOwn(remote: string): Promise<boolean> {
-    const { transport } = this.#open.copy;
+    const { transport } = this.open.copy;
     if (remote === transport.remote) return true;
-    const { surroundings, repository } = this.#workspace;
+    const { surroundings, repository } = this.workspace;
     const isName = /^[A-Za-z0-9_][\w.-]*$/.test(remote);
     if (!isName) return withoutPassword(remote) === withoutPassword(transport.url);
     const other = await transportOf(surroundings.git, {
@@ -205,13 +201,10 @@ class LedgerFence implements ClaimFence {
 
   #unfenced(remote: string): CotenantError {
     const name = nameOf(remote);
-    return new CotenantError(
-      "E_POLICY",
+    return policyError(
       `${name} does not have the ledger, so a push there cannot be fenced`,
-      {
-        hint: `push to ${this.#open.copy.transport.remote}, or allow it: publish.unfenced_remote`,
-        data: { remote: name, ledger: this.#open.copy.transport.remote, setting: "publish.unfenced_remote" },
-      },
+      `push to ${this.open.copy.transport.remote}, or allow it: publish.unfenced_remote`,
+      { remote: name, ledger: this.open.copy.transport.remote, setting: "publish.unfenced_remote" },
     );
   }
 
@@ -221,8 +214,8 @@ class LedgerFence implements ClaimFence {
     beats: readonly Beat[],
     outcome: "done" | "refused" | "unclear",
   ): Promise<"done" | "not done" | "again" | "unclear"> {
-    const { ledger, remote } = this.#open;
-    const { actor } = this.#session;
+    const { ledger, remote } = this.open;
+    const { actor } = this.session;
     const pushedAtMs = ledger.nowMs;
     const held = beats.filter((beat): beat is Beat & { lease: Lease } => beat.lease !== null);
     const settled = () =>
@@ -277,11 +270,7 @@ class LedgerFence implements ClaimFence {
 
 /** Where the ledger cannot be asked: what was written under a claim stays here. */
 class NamedFence implements ClaimFence {
-  readonly #workspace: Workspace;
-
-  constructor(workspace: Workspace) {
-    this.#workspace = workspace;
-  }
+  constructor(private readonly workspace: Workspace) {}
 
   async requireConfirmed(leases: readonly Lease[]): Promise<void> {
     const [first] = claimsOf({ leases });
@@ -289,11 +278,11 @@ class NamedFence implements ClaimFence {
   }
 
   async requireFenced(): Promise<void> {
-    throw notConfigured(this.#workspace);
+    throw notConfigured(this.workspace);
   }
 
   async fence(): Promise<never> {
-    throw notConfigured(this.#workspace);
+    throw notConfigured(this.workspace);
   }
 }
 

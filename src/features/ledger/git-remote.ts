@@ -3,9 +3,9 @@ import { encodeCommit } from "../../git/commit";
 import { LooseObjects } from "../../git/loose-objects";
 import { readRefFile } from "../../git/refs";
 import { highestWithinReach } from "../../kernel/bounds";
-import { makeUlid, parseUlid, printable, type Ulid, ulidTimeMs } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { printable, type Ulid, ulidIn, ulidTimeMs } from "../../kernel/ids";
 import { isCutOff } from "../../platform/git";
+import { newUlid } from "../../platform/new-ulid";
 import { DamagedCopy, type LedgerCopy, looksDamaged } from "./copy";
 import { type PushAnswer, readPushAnswer } from "./push-answer";
 import { claimMessage, readClaim } from "./record";
@@ -125,7 +125,7 @@ export class GitRemote implements LedgerRemote {
   /** The data branch as it is now, with everything in it; null where the remote has none and never had. */
   async fetchBranch(): Promise<string | null> {
     const before = await this.branchSeen();
-    const space = `${LOOKS}${this.#ulid()}/branch/`;
+    const space = `${LOOKS}${newUlid(this.copy.platform)}/branch/`;
     await this.bring([`+refs/heads/${this.branch}*:${space}${this.branch}*`]);
     const text = await this.copy.text(["for-each-ref", "--format=%(refname) %(objectname)", space]);
     let tip: string | null = null;
@@ -239,7 +239,7 @@ export class GitRemote implements LedgerRemote {
   async #hear(ids: readonly Ulid[]): Promise<Map<Ulid, ClaimRef>> {
     const heard = new Map<Ulid, ClaimRef>();
     for (let at = 0; at < ids.length; at += MOST_AT_ONCE) {
-      const space = `${LOOKS}${this.#ulid()}/`;
+      const space = `${LOOKS}${newUlid(this.copy.platform)}/`;
       // By pattern: one that is not there is no failure then, and servers send no others.
       const specs = ids.slice(at, at + MOST_AT_ONCE).map((id) => `+${this.refOf(id)}*:${space}${id}*`);
       await this.bring(specs);
@@ -266,8 +266,8 @@ export class GitRemote implements LedgerRemote {
     const changed: Ulid[] = [];
     for (const line of new TextDecoder().decode(stdout).split("\n")) {
       const [oid = "", ref = ""] = line.split("\t");
-      const id = ref.startsWith(this.#prefix) ? parseUlid(ref.slice(this.#prefix.length)) : null;
-      if (id === null || isRefusal(id)) continue;
+      const id = ref.startsWith(this.#prefix) ? ulidIn(ref.slice(this.#prefix.length)) : null;
+      if (id === null) continue;
       const known = before.get(id);
       if (known?.oid === oid) heard.set(id, known);
       else changed.push(id);
@@ -309,8 +309,8 @@ export class GitRemote implements LedgerRemote {
       for (const entry of text.split("\0\0\n")) {
         const [ref = "", oid = "", message = ""] = entry.split("\0");
         if (ref === SEEN_BRANCH) branch = oid;
-        const id = ref.startsWith(space) ? parseUlid(ref.slice(space.length)) : null;
-        if (id !== null && !isRefusal(id)) claims.set(id, { oid, reading: readClaim(id, message) });
+        const id = ref.startsWith(space) ? ulidIn(ref.slice(space.length)) : null;
+        if (id !== null) claims.set(id, { oid, reading: readClaim(id, message) });
       }
     }
     return { claims, branch };
@@ -397,16 +397,11 @@ export class GitRemote implements LedgerRemote {
   async forgetOldLooks(): Promise<void> {
     const text = await this.copy.text(["for-each-ref", "--format=%(refname)", LOOKS]);
     const old = text.split("\n").filter((ref) => {
-      const id = parseUlid(ref.slice(LOOKS.length).split("/")[0] ?? "");
-      return !isRefusal(id) && ulidTimeMs(id) < this.copy.platform.clock.wallMs() - OLD_LOOK_MS;
+      const id = ulidIn(ref.slice(LOOKS.length).split("/")[0]);
+      return id !== null && ulidTimeMs(id) < this.copy.platform.clock.wallMs() - OLD_LOOK_MS;
     });
     if (old.length > 0)
       await this.copy.run(["update-ref", "--stdin"], old.map((ref) => `delete ${ref}\n`).join(""));
-  }
-
-  #ulid(): Ulid {
-    const { clock, random } = this.copy.platform;
-    return makeUlid(clock.wallMs(), random.bytes(10));
   }
 }
 
@@ -426,7 +421,7 @@ function vanished(ids: readonly Ulid[]): string {
     : `${ids.length} issues (${ids[0]}, …) had claims at the remote, and have none now`;
 }
 
-export function rewritten(what: string, data: Record<string, unknown> = {}): CotenantError {
+function rewritten(what: string, data: Record<string, unknown> = {}): CotenantError {
   return new CotenantError("E_LEDGER_REWRITTEN", `the ledger was rewritten: ${printable(what, 300)}`, {
     data,
   });

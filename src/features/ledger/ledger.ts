@@ -2,9 +2,9 @@ import { type Coordinator, type LoggedEvent, WITHOUT_LEASE } from "../../coordin
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { isCount } from "../../kernel/bounds";
 import type { Actor } from "../../kernel/commands";
-import type { Fact, FactName } from "../../kernel/facts";
+import { type Fact, type FactName, factName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
-import { issueKey } from "../../kernel/keys";
+import { issueKey, issueOf } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { LIMITS, type Policy } from "../../kernel/policy";
 import type { Platform } from "../../platform/platform";
@@ -25,7 +25,7 @@ export interface OfflineBook {
   strike(leaseIds: readonly Ulid[], isPushed: boolean): Promise<void>;
 }
 
-const FLOOR = "ledger-token:floor" as FactName;
+const FLOOR = factName("ledger-token", "floor");
 
 /** What this clone knows of an issue: its last write, and the highest token that any copy has. */
 export interface Known {
@@ -55,11 +55,7 @@ export interface Claim {
 
 /** One clone's dealings with the claims that all machines share. */
 export class Ledger {
-  readonly parts: LedgerParts;
-
-  constructor(parts: LedgerParts) {
-    this.parts = parts;
-  }
+  constructor(readonly parts: LedgerParts) {}
 
   get nowMs(): number {
     return this.parts.platform.clock.wallMs();
@@ -287,7 +283,7 @@ export class Ledger {
     const found = await this.parts.local.find(refs);
     const standing = new Map<Ulid, Lease>();
     for (const { lease, standing: how } of found)
-      if (how === "valid") standing.set(lease.key.slice("issue:".length) as Ulid, lease);
+      if (how === "valid") standing.set(issueOf(lease.key), lease);
     return standing;
   }
 

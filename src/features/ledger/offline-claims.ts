@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { type CotenantError, conflictError, limitError } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
 import type { Claim, Ledger } from "./ledger";
 import { MOST_OFFLINE_CLAIMS, type OfflineClaim } from "./state";
@@ -28,15 +28,12 @@ async function anothersOn(ledger: Ledger, ids: readonly Ulid[]): Promise<(claim:
 }
 
 function claimedThere({ issueId, leaseId, agentId, expiresAt, clone }: OfflineClaim): CotenantError {
-  return new CotenantError(
-    "E_LOCK_CONFLICT",
+  return conflictError(
     `issue ${issueId} is claimed offline by ${agentId} in ${clone}`,
+    "take other work, or ask there",
     {
-      hint: "take other work, or ask there",
-      data: {
-        claimed_by: agentId,
-        holders: [{ lease_id: leaseId, key: `issue:${issueId}`, agent_id: agentId, expires_at: expiresAt }],
-      },
+      claimed_by: agentId,
+      holders: [{ lease_id: leaseId, key: `issue:${issueId}`, agent_id: agentId, expires_at: expiresAt }],
     },
   );
 }
@@ -72,12 +69,9 @@ function refuseTooMany(noted: readonly OfflineClaim[], fresh: readonly OfflineCl
     ({ issueId, clone }) => !noted.some((claim) => claim.issueId === issueId && claim.clone === clone),
   );
   if (noted.length + added.length <= MOST_OFFLINE_CLAIMS) return;
-  throw new CotenantError(
-    "E_LIMIT",
+  throw limitError(
     `${noted.length} claims were made offline on this machine; the limit is ${MOST_OFFLINE_CLAIMS}`,
-    {
-      hint: "confirm them when the remote can be reached: cotenant sync --reconcile",
-      data: { limit: MOST_OFFLINE_CLAIMS, offline_claims: noted.length },
-    },
+    "confirm them when the remote can be reached: cotenant sync --reconcile",
+    { limit: MOST_OFFLINE_CLAIMS, offline_claims: noted.length },
   );
 }

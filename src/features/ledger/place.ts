@@ -140,11 +140,8 @@ export async function makePlace(platform: Platform, place: LedgerPlace): Promise
     }
   } catch (error) {
     for (const path of made.reverse()) await platform.files.removeDirectory(path);
-    const known = fileFailure(error, "making the ledger's directory", place.directory);
-    throw new CotenantError(known.code, known.message, {
+    throw fileFailure(error, "making the ledger's directory", place.directory).with({
       hint: "mend the directory's owner and mode, or choose another with XDG_DATA_HOME or sync.global_path_override",
-      data: known.data,
-      cause: error,
     });
   }
 }

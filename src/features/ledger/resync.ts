@@ -1,6 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Actor } from "../../kernel/commands";
+import { writeNew } from "../../platform/write-new";
 import { recordAt } from "./claiming";
 import { removeTree } from "./copy";
 import { leave } from "./joining";
@@ -9,7 +10,7 @@ import type { OpenLedger } from "./open";
 import type { Look } from "./remote";
 import { FRESH } from "./state";
 
-export interface Backup {
+interface Backup {
   readonly path: string;
 }
 
@@ -30,15 +31,7 @@ async function backUp({ copy }: Pick<OpenLedger, "copy">): Promise<Backup | null
   // A copy without anything in it has nothing to lose.
   if (status !== 0 && !/empty bundle/i.test(stderr)) await keepFiles(copy, path);
   const state = await files.readFile(copy.place.state);
-  if (state !== null) {
-    const fd = await files.open(`${path}/state.json`, "create", 0o600);
-    try {
-      await files.writeAt(fd, state, 0);
-      await files.sync(fd);
-    } finally {
-      await files.close(fd);
-    }
-  }
+  if (state !== null) await writeNew(files, `${path}/state.json`, state, 0o600, (fd) => files.sync(fd));
   await files.syncDirectory(path);
   return { path };
 }

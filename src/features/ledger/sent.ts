@@ -1,6 +1,6 @@
 import { type Coordinator, WITHOUT_LEASE } from "../../coordinator/contract";
 import type { Actor } from "../../kernel/commands";
-import type { Fact, FactName } from "../../kernel/facts";
+import { type Fact, type FactName, factName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
 import type { Ledger } from "./ledger";
 import type { ClaimRecord } from "./record";
@@ -13,8 +13,8 @@ const MOST_SENT = 16;
  * The commits of a claim that this clone has pushed, or was about to push, newest last. They are kept when the claim ends: a
  * push of a process that was killed may still be on its way.
  */
-export function sentName(issueId: Ulid): FactName {
-  return `ledger-sent:${issueId.toLowerCase()}` as FactName;
+function sentName(issueId: Ulid): FactName {
+  return factName("ledger-sent", issueId.toLowerCase());
 }
 
 function sentIn(fact: Fact | undefined): string[] {

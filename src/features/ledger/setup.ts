@@ -1,6 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
-import { makeUlid, printable } from "../../kernel/ids";
+import { CotenantError, gitError, policyError } from "../../errors/cotenant-error";
+import { printable } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import { blobsOf, commitFiles, isFitName, parseTree } from "./commit";
 import { join } from "./joining";
 import { mending } from "./mending";
@@ -73,13 +74,10 @@ async function createBranch(
   const outcome = answer.of(ref, commit);
   if (outcome.kind === "done") return true;
   if ((await remote.fetchBranch()) !== null) return false;
-  throw new CotenantError(
-    "E_GIT",
+  throw gitError(
     `${copy.transport.remote} does not take the branch ${remote.branch}: ${outcome.why}`,
-    {
-      hint: "look at what the remote allows you to push, or choose another name: sync.ledger_branch",
-      data: { remote: copy.transport.remote, branch: remote.branch },
-    },
+    "look at what the remote allows you to push, or choose another name: sync.ledger_branch",
+    { remote: copy.transport.remote, branch: remote.branch },
   );
 }
 
@@ -109,8 +107,7 @@ async function provePrefix(
   workspace: Workspace,
   author: string,
 ): Promise<void> {
-  const { clock, random } = workspace.surroundings.platform;
-  const ref = `${prefix}probe-${makeUlid(clock.wallMs(), random.bytes(10))}`;
+  const ref = `${prefix}probe-${newUlid(workspace.surroundings.platform)}`;
   const commit = await commitFiles(copy, { parent: null, files: new Map(), message: "Probe\n", author });
   const created = (await remote.send([`--force-with-lease=${ref}:`], [`${commit}:${ref}`])).of(ref, commit);
   const listed =
@@ -120,13 +117,10 @@ async function provePrefix(
   const isListed = listed !== null && new TextDecoder().decode(listed.stdout).includes(ref);
   if (created.kind !== "done" || !isListed) {
     const why = created.kind === "done" ? "it takes refs there, and does not show them" : created.why;
-    throw new CotenantError(
-      "E_POLICY",
+    throw policyError(
       `${copy.transport.remote} cannot keep claims under ${prefix}: ${printable(why, 200)}`,
-      {
-        hint: "some hosts allow branches only: set sync.claims_prefix = refs/heads/cotenant-claims/",
-        data: { prefix, setting: "sync.claims_prefix" },
-      },
+      "some hosts allow branches only: set sync.claims_prefix = refs/heads/cotenant-claims/",
+      { prefix, setting: "sync.claims_prefix" },
     );
   }
   const deleted = (await remote.send([`--force-with-lease=${ref}:${commit}`], [`:${ref}`])).of(ref, commit);

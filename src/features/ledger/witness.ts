@@ -1,8 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { CommitReader, READING_LIMITS } from "../../git/commits";
-import { parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { type Ulid, ulidIn } from "../../kernel/ids";
 import type { Git, GitOptions } from "../../platform/git";
 import { isLedgerOn, openLedger } from "./open";
 import { type ClaimRecord, readClaim } from "./record";
@@ -10,7 +9,7 @@ import { isUnreachable } from "./remote";
 import { lapse } from "./rules";
 
 /** A lease that a claim's history speaks of. */
-export interface ClaimedLease {
+interface ClaimedLease {
   readonly key: string;
   readonly token: number;
   readonly agentId: string;
@@ -85,8 +84,8 @@ async function claimRefs(git: Git, place: Place, prefix: string): Promise<[Ulid,
     .split("\n")
     .flatMap((line): [Ulid, string][] => {
       const [oid = "", ref = ""] = line.split(" ");
-      const id = parseUlid(ref.slice(prefix.length));
-      return isRefusal(id) || ref !== prefix + id ? [] : [[id, oid]];
+      const id = ulidIn(ref.slice(prefix.length));
+      return id === null || ref !== prefix + id ? [] : [[id, oid]];
     });
 }
 

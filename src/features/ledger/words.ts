@@ -1,5 +1,5 @@
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
-import { type FencingToken, printable, type Ulid } from "../../kernel/ids";
+import { CotenantError, conflictError, limitError, orThrow, policyError } from "../../errors/cotenant-error";
+import { fencingToken, printable, type Ulid } from "../../kernel/ids";
 import { issueKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import type { Subject } from "../../kernel/proposals";
@@ -24,7 +24,7 @@ export function subjectIn({ issueId, leaseId, agentId, token, host }: ClaimRecor
   return {
     leaseId,
     key: orThrow(issueKey(issueId)),
-    fencingToken: token as FencingToken,
+    fencingToken: fencingToken(token),
     agentId,
     host,
   };
@@ -36,17 +36,14 @@ export function holderOf({ agentId, host }: ClaimRecord): string {
 
 export function heldElsewhere(record: ClaimRecord, rules: ClaimRules): CotenantError {
   const until = record.expiresAtMs === null ? "without expiry" : `until ${iso(record.expiresAtMs)}`;
-  return new CotenantError(
-    "E_LOCK_CONFLICT",
+  return conflictError(
     `issue ${record.issueId} is held by ${holderOf(record)}, ${until}`,
+    "take other work ('cotenant claim next'); 'cotenant claim status' shows who holds what",
     {
-      hint: "take other work ('cotenant claim next'); 'cotenant claim status' shows who holds what",
-      data: {
-        holders: [claimSummary(record)],
-        claimed_by: record.agentId,
-        host: record.host,
-        free_at: iso(freeAtMs(record, rules)),
-      },
+      holders: [claimSummary(record)],
+      claimed_by: record.agentId,
+      host: record.host,
+      free_at: iso(freeAtMs(record, rules)),
     },
   );
 }
@@ -72,11 +69,7 @@ export function heldWhenLastSeen(record: ClaimRecord, cause: CotenantError | nul
       hint: "leave out --offline to ask again",
       data: { holders: [claimSummary(record)], claimed_by: record.agentId },
     });
-  return new CotenantError(cause.code, `${cause.message}; ${seen}`, {
-    hint: cause.hint,
-    data: { ...cause.data, last_seen: claimSummary(record) },
-    cause,
-  });
+  return cause.with({ message: `${cause.message}; ${seen}`, data: { last_seen: claimSummary(record) } });
 }
 
 export function finishedElsewhere(id: Ulid, record: ClaimRecord): CotenantError {
@@ -104,13 +97,10 @@ export function isHidden(why: string): boolean {
 }
 
 export function hidden(ids: readonly Ulid[], why: string): CotenantError {
-  return new CotenantError(
-    "E_POLICY",
+  return policyError(
     `${ids.length === 1 ? `issue ${ids[0]}` : `${ids.length} issues`}: the remote hides the refs of claims (${printable(why, 200)})`,
-    {
-      hint: "on the server, take them out of transfer.hideRefs and receive.hideRefs; or agree on another sync.claims_prefix, such as refs/heads/cotenant-claims/, and run 'cotenant sync --setup-ledger'",
-      data: { issue_ids: ids.slice(0, 20), setting: "sync.claims_prefix" },
-    },
+    "on the server, take them out of transfer.hideRefs and receive.hideRefs; or agree on another sync.claims_prefix, such as refs/heads/cotenant-claims/, and run 'cotenant sync --setup-ledger'",
+    { issue_ids: ids.slice(0, 20), setting: "sync.claims_prefix" },
   );
 }
 
@@ -139,13 +129,10 @@ export function whoHadIt(record: ClaimRecord, { fencingToken, acquiredAt }: Leas
 
 /** PROTOCOL 26a: a single record must not use up the tokens of everybody. */
 export function outOfReach(id: Ulid, what: string, token: number, highest: number): CotenantError {
-  return new CotenantError(
-    "E_LIMIT",
+  return limitError(
     `${what} of issue ${id} has the fencing token ${token}, out of reach of ${highest}, the highest known here`,
-    {
-      hint: `nobody's cotenant wrote it: find out who did, and have ${what === "the stamp" ? "the issue's file" : "its ref"} set back to what it was before${what === "the stamp" ? "" : "; then, on each machine: cotenant sync --force-resync --yes"}`,
-      data: { issue_id: id, token, highest_token: highest },
-    },
+    `nobody's cotenant wrote it: find out who did, and have ${what === "the stamp" ? "the issue's file" : "its ref"} set back to what it was before${what === "the stamp" ? "" : "; then, on each machine: cotenant sync --force-resync --yes"}`,
+    { issue_id: id, token, highest_token: highest },
   );
 }
 

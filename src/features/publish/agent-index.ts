@@ -5,6 +5,7 @@ import type { Leaf } from "../../git/tree-editing";
 import { printable } from "../../kernel/ids";
 import type { GitResult, LastingGit } from "../../platform/git";
 import { gitWords } from "../../platform/git-answers";
+import { freshSuffix } from "../../platform/hex";
 import type { Files, Platform } from "../../platform/platform";
 
 export interface IndexPlace {
@@ -34,13 +35,12 @@ const GIT_MS = 120_000;
  * index is touched, and it is gone after `close`.
  */
 export class AgentIndex {
-  readonly #place: IndexPlace;
-  readonly #path: string;
   readonly #env: Record<string, string>;
 
-  private constructor(place: IndexPlace, path: string) {
-    this.#place = place;
-    this.#path = path;
+  private constructor(
+    private readonly place: IndexPlace,
+    private readonly path: string,
+  ) {
     this.#env = {
       GIT_INDEX_FILE: path,
       GIT_LITERAL_PATHSPECS: "1",
@@ -50,8 +50,8 @@ export class AgentIndex {
   }
 
   static async open(place: IndexPlace): Promise<AgentIndex> {
-    const { files } = place.platform;
-    const path = `${place.directory}/${place.owner}-${randomName(place.platform)}.index`;
+    const { files, random } = place.platform;
+    const path = `${place.directory}/${place.owner}-${freshSuffix(random)}.index`;
     await files.makeDirectory(place.directory, place.directoryMode);
     await files.makeDirectory(`${path}.objects`, place.directoryMode);
     return new AgentIndex(place, path);
@@ -131,10 +131,10 @@ export class AgentIndex {
   }
 
   async close(): Promise<void> {
-    const { files } = this.#place.platform;
-    await removeAll(files, `${this.#path}.objects`);
-    await files.unlink(this.#path);
-    await files.unlink(`${this.#path}.lock`);
+    const { files } = this.place.platform;
+    await removeAll(files, `${this.path}.objects`);
+    await files.unlink(this.path);
+    await files.unlink(`${this.path}.lock`);
   }
 
   async #run(args: readonly string[], input: Uint8Array | string = ""): Promise<GitResult> {
@@ -148,8 +148,8 @@ export class AgentIndex {
   }
 
   async #try(args: readonly string[], input: Uint8Array | string): Promise<GitResult> {
-    return this.#place.git.run([...PLAIN.flatMap((setting) => ["-c", setting]), ...args], {
-      cwd: this.#place.worktreeRoot,
+    return this.place.git.run([...PLAIN.flatMap((setting) => ["-c", setting]), ...args], {
+      cwd: this.place.worktreeRoot,
       env: this.#env,
       input,
       timeoutMs: GIT_MS,
@@ -174,7 +174,7 @@ export async function withObjectsApart<T>(
   act: (objects: ObjectDatabase, env: Readonly<Record<string, string>>) => Promise<T>,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<T> {
-  const root = `${directory}/${purpose}-${randomName(platform)}.objects`;
+  const root = `${directory}/${purpose}-${freshSuffix(platform.random)}.objects`;
   await platform.files.makeDirectory(directory, directoryMode);
   await platform.files.makeDirectory(root, directoryMode);
   const env = { ...quarantine(place.commonDir, root), ...settings };
@@ -185,11 +185,6 @@ export async function withObjectsApart<T>(
     await objects.close();
     await removeAll(platform.files, root);
   }
-}
-
-/** For a file that nobody else has. */
-export function randomName({ random }: Pick<Platform, "random">): string {
-  return Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** New objects go to `own`, and all others are found where they are. */

@@ -13,7 +13,7 @@ export interface Point {
   readonly tree: ObjectId | null;
 }
 
-export const NOTHING_YET: Point = { commit: null, tree: null };
+const NOTHING_YET: Point = { commit: null, tree: null };
 
 /** Where the branch is; null where there is no such branch. A branch that only stands for another is refused. */
 export async function tipOf(workspace: Workspace, ref: string): Promise<ObjectId | null> {

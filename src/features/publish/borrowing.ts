@@ -21,9 +21,6 @@ const LOOK_CLOSELY_EVERY_MS = 50;
  * and of what concerns everybody. What the caller held before is used, and left to it.
  */
 export class Borrowed {
-  readonly keys: readonly LeaseKey[];
-  readonly #workspace: Workspace;
-  readonly #session: Session;
   readonly #platform: Platform;
   /** There while somebody who does not stand in line wants them. */
   readonly #wanted: string;
@@ -33,13 +30,14 @@ export class Borrowed {
   /** Since when they have been ours. */
   takenAtMs = 0;
 
-  constructor(workspace: Workspace, session: Session, keys: readonly LeaseKey[]) {
+  constructor(
+    private readonly workspace: Workspace,
+    private readonly session: Session,
+    readonly keys: readonly LeaseKey[],
+  ) {
     const { store, config } = workspace;
-    this.#workspace = workspace;
-    this.#session = session;
     this.#platform = store.platform;
     this.#wanted = `${store.layout.agentIndex}/wanted-${store.platform.digest.sha256(keys[0]!).slice(0, 16)}`;
-    this.keys = keys;
     this.#waitMs = config.values["publish.wait_secs"] * 1000;
   }
 
@@ -109,13 +107,11 @@ export class Borrowed {
   }
 
   #find(): Promise<readonly LeaseStatus[]> {
-    return this.#session.coordinator.find(this.keys.map((key) => ({ key, leaseId: null })));
+    return this.session.coordinator.find(this.keys.map((key) => ({ key, leaseId: null })));
   }
 
   #isOthers(found: readonly LeaseStatus[]): boolean {
-    return found.some(
-      ({ lease, standing }) => standing === "valid" && !sameParty(lease, this.#session.actor),
-    );
+    return found.some(({ lease, standing }) => standing === "valid" && !sameParty(lease, this.session.actor));
   }
 
   /** Sets the flag, so that the holder does not keep it for its next publish. A hint only. */
@@ -147,11 +143,11 @@ export class Borrowed {
         ? null
         : { timeoutMs: this.#waitMs, onWait: ({ message }: { message: string }) => onWait(message) };
     const keys = this.keys.map((key) => ({ key, reach: "repository" as const }));
-    const atMostSecs = await this.#workspace.withinPolicy(AT_MOST_SECS);
+    const atMostSecs = await this.workspace.withinPolicy(AT_MOST_SECS);
     const bound = { ttlSecs: 0, bind: "process", atMostSecs } as const;
     const options = { ...bound, reason: "publishing", wait };
     try {
-      return (await this.#session.acquire(keys, options)).leases;
+      return (await this.session.acquire(keys, options)).leases;
     } catch (error) {
       throw onWait === null ? error : heldUp(error, this.#waitMs);
     }
@@ -165,7 +161,7 @@ export class Borrowed {
     if (own.length === 0) return;
     await this.isWanted();
     try {
-      await this.#session.release(own.map(({ key, leaseId }) => ({ key, leaseId })));
+      await this.session.release(own.map(({ key, leaseId }) => ({ key, leaseId })));
     } catch {
       // Another process of this session was faster, or the disk is full; neither undoes what was published.
     }
@@ -194,7 +190,6 @@ const BURST_MS = 40;
  * others wait, it is kept only in a burst, and only for `BURST_MS`.
  */
 export class KeptBranch {
-  readonly #session: Session;
   readonly #timers: Timers;
   readonly #clock: Clock;
   #politeUntilMs = 0;
@@ -203,8 +198,10 @@ export class KeptBranch {
   #kept: Borrowed | null = null;
   #sleep: Sleep | null = null;
 
-  constructor(session: Session, { timers, clock }: Pick<Platform, "timers" | "clock">) {
-    this.#session = session;
+  constructor(
+    private readonly session: Session,
+    { timers, clock }: Pick<Platform, "timers" | "clock">,
+  ) {
     this.#timers = timers;
     this.#clock = clock;
   }
@@ -242,7 +239,7 @@ export class KeptBranch {
   }
 
   async #isWanted(borrowed: Borrowed): Promise<boolean> {
-    return (await borrowed.isWanted()) || (await this.#session.coordinator.waiters()).length > 0;
+    return (await borrowed.isWanted()) || (await this.session.coordinator.waiters()).length > 0;
   }
 
   #forget(): Borrowed | null {

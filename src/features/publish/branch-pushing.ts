@@ -3,8 +3,9 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
-import { makeUlid, type Ulid } from "../../kernel/ids";
+import type { Ulid } from "../../kernel/ids";
 import { refKey } from "../../kernel/keys";
+import { newUlid } from "../../platform/new-ulid";
 import { remoteOfBase, tipOf, trackedTip } from "./base";
 import { Borrowed, type KeptBranch } from "./borrowing";
 import { branchName, refuseCheckedOut } from "./branch-rules";
@@ -113,7 +114,7 @@ export class BranchPusher {
     const shown = this.#with.objects.reveal();
     const flushed = shown.then(() => this.#with.objects.flush());
     const change: RefChange = {
-      intentId: newUlid(this.#workspace),
+      intentId: newUlid(this.#workspace.surroundings.platform),
       publishId: at.publishId,
       requestId: null,
       noun: "publish",
@@ -164,15 +165,10 @@ export async function pause({ surroundings }: Workspace, tries: number): Promise
   await timers.sleep(Math.min(20 * 2 ** tries, 1_500) * (0.5 + chance / 256)).done;
 }
 
-export function newUlid({ surroundings }: Workspace): Ulid {
-  const { clock, random } = surroundings.platform;
-  return makeUlid(clock.wallMs(), random.bytes(10));
-}
-
 /** The remote has other changes in the same places. */
 function unmerged(error: CotenantError, { remote, ref }: WantedPush): PushResult {
   const base = `${remote}/${branchName(ref)}`;
-  const [path] = Array.isArray(error.data["paths"]) ? (error.data["paths"] as string[]) : [];
+  const [path] = error.paths;
   const hint =
     error.code === "E_PUBLISH_CONFLICT" && path !== undefined
       ? `make the change anew on top of theirs, and publish it with --base ${typed(base)} --push; theirs: git show ${typed(`${base}:${path}`)}`
@@ -182,7 +178,6 @@ function unmerged(error: CotenantError, { remote, ref }: WantedPush): PushResult
 
 /** Whether a refusal speaks of a lease that a publish takes for itself. */
 export function isAbout({ data }: CotenantError, { keys }: Borrowed): boolean {
-  const holders = Array.isArray(data["holders"]) ? (data["holders"] as { key?: unknown }[]) : [];
-  const named = [data["key"], ...holders.map(({ key }) => key)];
+  const named = [data["key"], ...(data.holders ?? []).map(({ key }) => key)];
   return named.some((key) => typeof key === "string" && (keys as readonly string[]).includes(key));
 }

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { CotenantError, during, protectedError, usageError } from "../../errors/cotenant-error";
 import { currentBranch } from "../../identity/branch";
 import { decode, joinPath } from "../../identity/path-text";
 import type { Repository } from "../../identity/repository";
@@ -20,9 +20,7 @@ export function branchRef(text: string): string {
   const isBranch =
     ref.startsWith(HEADS) && isFullRefName(ref) && !name.startsWith("-") && !["HEAD", "@"].includes(name);
   if (isBranch) return ref;
-  throw new CotenantError("E_USAGE", `"${printable(text)}" is not the name of a branch`, {
-    hint: "for example --branch work/login",
-  });
+  throw usageError(`"${printable(text)}" is not the name of a branch`, "for example --branch work/login");
 }
 
 export function branchName(ref: string): string {
@@ -32,13 +30,10 @@ export function branchName(ref: string): string {
 /** The ledger's branch is cotenant's own: what is on it comes from 'cotenant sync', and from nobody's commits. */
 export function refuseLedger(ref: string, ledgerBranch: string | null): void {
   if (ledgerBranch === null || !isSame(branchName(ref), ledgerBranch.replace(/^refs\/heads\//, ""))) return;
-  throw new CotenantError(
-    "E_PROTECTED_REF",
+  throw protectedError(
     `${printable(branchName(ref), 200)} is the ledger's own branch`,
-    {
-      hint: "publish to another branch; issues get there by 'cotenant sync'",
-      data: { ref, why: "sync.ledger_branch" },
-    },
+    "publish to another branch; issues get there by 'cotenant sync'",
+    { ref, why: "sync.ledger_branch" },
   );
 }
 
@@ -81,13 +76,10 @@ export async function refuseCheckedOut(
   const [first] = await usesOf(surroundings.platform, surroundings.git, repository, ref);
   if (first === undefined) return;
   const { why, where } = first;
-  throw new CotenantError(
-    "E_PROTECTED_REF",
+  throw protectedError(
     `${printable(branchName(ref), 200)} is ${why} in ${printable(where, 300)}`,
-    {
-      hint: "publish to a branch that nobody has checked out; there, 'git merge' or 'git pull' it",
-      data: { ref, why, worktree: where },
-    },
+    "publish to a branch that nobody has checked out; there, 'git merge' or 'git pull' it",
+    { ref, why, worktree: where },
   );
 }
 
@@ -125,13 +117,10 @@ export async function refuseBeside(git: Git, cwd: string, ref: string): Promise<
   if (taken === undefined) return;
   const [name, there] = [branchName(ref), branchName(taken)];
   const other = above.includes(taken) ? `${there}-${name.slice(there.length + 1)}` : `${name}-new`;
-  throw new CotenantError(
-    "E_USAGE",
+  throw usageError(
     `${printable(name, 200)} cannot be made beside the branch ${printable(there, 200)}: Git keeps them as a file and its directory`,
-    {
-      hint: `publish to that one (--branch ${typed(there)}), or under another name (--branch ${typed(other)})`,
-      data: { ref, taken },
-    },
+    `publish to that one (--branch ${typed(there)}), or under another name (--branch ${typed(other)})`,
+    { ref, taken },
   );
 }
 
@@ -176,10 +165,8 @@ async function lineOf(platform: Platform, path: string): Promise<string | null> 
 }
 
 async function textOf({ files }: Platform, path: string): Promise<string | null> {
-  try {
+  return during("looking at what is checked out", path, async () => {
     const bytes = await files.readFile(path);
     return bytes === null ? null : decode(bytes);
-  } catch (error) {
-    throw fileFailure(error, "looking at what is checked out", path);
-  }
+  });
 }

@@ -1,3 +1,4 @@
+import { isObject, type JsonObject } from "../../codec/json";
 import { CotenantError } from "../../errors/cotenant-error";
 import { isObjectId, type ObjectFormat } from "../../git/object-name";
 import { MODES } from "../../git/tree";
@@ -12,8 +13,6 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   "from-worktree": ["op", "path"],
 };
 
-type Wire = Readonly<Record<string, unknown>>;
-
 /** Changes as programs send them: `{"changes":[{"op":"put","path":…,"content":…},…]}`. Paths begin at the root. */
 export function parseChanges(text: string, format: ObjectFormat): Input[] {
   let document: unknown;
@@ -22,14 +21,14 @@ export function parseChanges(text: string, format: ObjectFormat): Input[] {
   } catch (error) {
     throw wrong(`it is no JSON: ${printable((error as Error).message, 200)}`);
   }
-  const list = isRecord(document) && Object.keys(document).join() === "changes" ? document["changes"] : null;
+  const list = isObject(document) && Object.keys(document).join() === "changes" ? document["changes"] : null;
   if (!Array.isArray(list)) throw wrong('it is no {"changes": […]}');
   return list.map((entry, at) => parseChange(entry, at + 1, format));
 }
 
 function parseChange(entry: unknown, number: number, format: ObjectFormat): Input {
   const place = `change ${number}`;
-  if (!isRecord(entry)) throw wrong(`${place} is no object`);
+  if (!isObject(entry)) throw wrong(`${place} is no object`);
   const op = entry["op"];
   if (typeof op !== "string" || !Object.hasOwn(FIELDS, op))
     throw wrong(`${place} has no "op" out of ${Object.keys(FIELDS).join(", ")}`);
@@ -62,7 +61,7 @@ function parseChange(entry: unknown, number: number, format: ObjectFormat): Inpu
   }
 }
 
-function contentOf(entry: Wire, text: string, place: string): Uint8Array {
+function contentOf(entry: JsonObject, text: string, place: string): Uint8Array {
   const encoding = entry["encoding"] ?? "utf8";
   if (encoding === "utf8") return new TextEncoder().encode(text);
   if (encoding !== "base64") throw wrong(`${place} has an "encoding" other than utf8 and base64`);
@@ -71,20 +70,16 @@ function contentOf(entry: Wire, text: string, place: string): Uint8Array {
   return Uint8Array.from(binary, (char) => char.charCodeAt(0));
 }
 
-function modeOf({ mode }: Wire, place: string): string | null {
+function modeOf({ mode }: JsonObject, place: string): string | null {
   if (mode === undefined) return null;
   if (typeof mode === "string" && FILE_MODES.includes(mode)) return mode;
   throw wrong(`${place} has a "mode" other than ${FILE_MODES.join(", ")}`);
 }
 
-function baseBlobOf({ base_blob: blob }: Wire, place: string, format: ObjectFormat) {
+function baseBlobOf({ base_blob: blob }: JsonObject, place: string, format: ObjectFormat) {
   if (blob === undefined) return {};
   if (blob === null || (typeof blob === "string" && isObjectId(format, blob))) return { baseBlob: blob };
   throw wrong(`${place} has a "base_blob" that is neither null nor a whole object id`);
-}
-
-function isRecord(value: unknown): value is Wire {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function wrong(why: string): CotenantError {

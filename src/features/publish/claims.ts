@@ -4,10 +4,9 @@ import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { CommitReader } from "../../git/commits";
 import type { ObjectId } from "../../git/object-name";
-import { parseUlid } from "../../kernel/ids";
+import { ulidIn } from "../../kernel/ids";
 import { nameOf } from "../../kernel/keys";
 import { type Lease, sameParty } from "../../kernel/lease";
-import { isRefusal } from "../../kernel/refusal";
 import { isCutOff } from "../../platform/git";
 import { parseTrailers, type Trailer } from "../hooks/trailers";
 import { silent } from "./pushing";
@@ -22,16 +21,13 @@ const isClaim = ({ key }: Pick<Lease, "key">) => key.startsWith("issue:");
  * every other that its session holds. Files are leased here only; who works on the issue is what other machines know.
  */
 export class ClaimsUnder {
-  readonly #workspace: Workspace;
-  readonly #session: Session;
-  readonly #open: OpenFence;
   #fence: Promise<ClaimFence | null> | null = null;
 
-  constructor(workspace: Workspace, session: Session, open: OpenFence) {
-    this.#workspace = workspace;
-    this.#session = session;
-    this.#open = open;
-  }
+  constructor(
+    private readonly workspace: Workspace,
+    private readonly session: Session,
+    private readonly open: OpenFence,
+  ) {}
 
   /** Refuses those that only this clone knows of, before anything is written. */
   async confirmed(covering: readonly Lease[]): Promise<readonly Lease[]> {
@@ -57,24 +53,24 @@ export class ClaimsUnder {
   }
 
   get #isShared(): boolean {
-    return sharesClaims(this.#workspace.config);
+    return sharesClaims(this.workspace.config);
   }
 
   #theFence(): Promise<ClaimFence | null> {
-    this.#fence ??= this.#open();
+    this.#fence ??= this.open();
     return this.#fence;
   }
 
   async #held(known: readonly Lease[]): Promise<Lease[]> {
     const all = new Map(known.map((lease) => [lease.leaseId, lease]));
-    for (const { lease, standing } of await this.#workspace.coordinator.list({ kinds: ["issue"] }))
-      if (standing === "valid" && sameParty(lease, this.#session.actor)) all.set(lease.leaseId, lease);
+    for (const { lease, standing } of await this.workspace.coordinator.list({ kinds: ["issue"] }))
+      if (standing === "valid" && sameParty(lease, this.session.actor)) all.set(lease.leaseId, lease);
     return [...all.values()];
   }
 
   /** Each claim once, with the newest commit that names it. */
   async #writtenUnder(tip: ObjectId, remote: string): Promise<WrittenUnder[]> {
-    const { surroundings, repository } = this.#workspace;
+    const { surroundings, repository } = this.workspace;
     const reader = new CommitReader(surroundings.git, { cwd: repository.worktreeRoot });
     const options = ["--not", ...(await this.#remotesCommits(remote)), "--not"];
     const found = new Map<string, WrittenUnder>();
@@ -88,11 +84,11 @@ export class ClaimsUnder {
 
   /** What the remote has already: as it says itself, as far as this clone has it; where it says nothing, as last fetched. */
   async #remotesCommits(remote: string): Promise<string[]> {
-    const { surroundings, repository, config } = this.#workspace;
+    const { surroundings, repository, config } = this.workspace;
     const cwd = repository.worktreeRoot;
     const timeoutMs = Math.min(LOOK_MS, config.values["publish.push_timeout_secs"] * 1000);
     const fetched = `--remotes=${remote}`;
-    const env = await silent(this.#workspace);
+    const env = await silent(this.workspace);
     let text = "";
     try {
       const asked = ["ls-remote", "--heads", "--end-of-options", remote];
@@ -118,8 +114,8 @@ const LOOK_MS = 20_000;
 const MOST_HEADS = 1_000;
 
 function claimIn({ issueId, leaseId }: Trailer): Pick<WrittenUnder, "issueId" | "leaseId"> | null {
-  const [issue, lease] = [parseUlid(issueId), parseUlid(leaseId ?? "")];
-  return isRefusal(issue) || isRefusal(lease) ? null : { issueId: issue, leaseId: lease };
+  const [issue, lease] = [ulidIn(issueId), ulidIn(leaseId)];
+  return issue === null || lease === null ? null : { issueId: issue, leaseId: lease };
 }
 
 /** As a commit names the claims that it is made under. */

@@ -78,18 +78,15 @@ const MOST_STARTS = 3;
  * to whoever comes next where to look.
  */
 export class RefCommitter {
-  readonly #workspace: Workspace;
-  readonly #session: Session;
-  readonly #refs: RefWriter;
   #lock: LockHandle | null = null;
   /** Intents whose end this process could not write: they are settled like those of the dead. */
   readonly left = new Set<Ulid>();
 
-  constructor(workspace: Workspace, session: Session, refs: RefWriter) {
-    this.#workspace = workspace;
-    this.#session = session;
-    this.#refs = refs;
-  }
+  constructor(
+    private readonly workspace: Workspace,
+    private readonly session: Session,
+    private readonly refs: RefWriter,
+  ) {}
 
   /** So that a lease of the branch is not held while a process starts. */
   async warmUp(): Promise<void> {
@@ -110,7 +107,7 @@ export class RefCommitter {
       throw error;
     }
     try {
-      await this.#refs.prepare([{ ref: change.ref, next: change.new, previous: change.old }]);
+      await this.refs.prepare([{ ref: change.ref, next: change.new, previous: change.old }]);
     } catch (error) {
       // A Git that says why it refuses has put everything back. One that says nothing may have left its lock behind,
       // which only an open intent allows anybody to remove.
@@ -131,22 +128,22 @@ export class RefCommitter {
 
   /** One Git for many publishes, as long as it holds the lock that we hold. */
   async #startGit(): Promise<ProcessIdentity> {
-    const { store } = this.#workspace;
+    const { store } = this.workspace;
     const lock = await store.lockHandle();
-    if (this.#lock !== null && lock.opening !== this.#lock.opening) await this.#refs.close();
+    if (this.#lock !== null && lock.opening !== this.#lock.opening) await this.refs.close();
     this.#lock = lock;
     for (let tries = 0; tries < MOST_STARTS; tries++) {
-      const identity = await this.#refs.start([lock.fd]);
+      const identity = await this.refs.start([lock.fd]);
       if (identity !== null) return identity;
       // The one that was kept from the last time has been killed since.
-      await this.#refs.close();
+      await this.refs.close();
     }
     throw new CotenantError("E_GIT", "the Git that was to change the branch ended at once");
   }
 
   /** Null once the intent is on the disk. */
   async #intend(change: RefChange, git: ProcessIdentity): Promise<Attempt | null> {
-    const { platform } = this.#workspace.surroundings;
+    const { platform } = this.workspace.surroundings;
     const intent: Intent = {
       intentId: change.intentId,
       publishId: change.publishId,
@@ -155,7 +152,7 @@ export class RefCommitter {
       ref: change.ref,
       old: change.old,
       new: change.new,
-      agentId: this.#session.actor.agentId,
+      agentId: this.session.actor.agentId,
       claims: change.claims,
       branchLease: change.leases.find(({ key }) => key === `ref:${change.ref}`)?.leaseId ?? null,
       facts: change.facts ?? new Map(),
@@ -164,7 +161,7 @@ export class RefCommitter {
       atMs: platform.clock.wallMs(),
     };
     let refusal: Refusal | null = null;
-    await this.#session.write<true>(refsTo(change.leases), {
+    await this.session.write<true>(refsTo(change.leases), {
       about: aboutOf(change),
       facts: [],
       isOnlyLogged: true,
@@ -196,7 +193,7 @@ export class RefCommitter {
     };
     let written: Awaited<ReturnType<Session["write"]>>;
     try {
-      written = await this.#session.write<true>(refsTo(change.leases), {
+      written = await this.session.write<true>(refsTo(change.leases), {
         about: aboutOf(change),
         facts: change.reads ?? [],
         factKinds: [INTENT],
@@ -212,7 +209,7 @@ export class RefCommitter {
       await this.#giveUp(change, "repeated");
       return { kind: "replayed", type: written.record.type, result: written.record.result ?? {} };
     }
-    await this.#refs.abort().catch(() => {});
+    await this.refs.abort().catch(() => {});
     return attempt ?? { kind: "moved", isBusy: false };
   }
 
@@ -230,16 +227,16 @@ export class RefCommitter {
     };
     const refuse = (error: CotenantError) => abandon({ kind: "refused", error }, error.code);
     if (refusal !== null) return refuse(errorFrom(refusal));
-    const { store } = this.#workspace;
+    const { store } = this.workspace;
     try {
       await change.mayMove(facts);
-      if (change.edits !== null) await judgeEdits(this.#workspace, change.edits);
+      if (change.edits !== null) await judgeEdits(this.workspace, change.edits);
     } catch (error) {
       if (!(error instanceof CotenantError)) throw error;
       return refuse(error);
     }
-    const other = await othersOn(this.#workspace, this.#session.actor, change.optimistic);
-    if (other !== null) return refuse(taken(this.#workspace, other));
+    const other = await othersOn(this.workspace, this.session.actor, change.optimistic);
+    if (other !== null) return refuse(taken(this.workspace, other));
     // While another publish to this branch has no end, only the branch itself can tell what became of it: it must not
     // move on before somebody has looked.
     const isBusy = intentsIn(facts).some(
@@ -249,7 +246,7 @@ export class RefCommitter {
     const moved: Attempt = { kind: "moved", isBusy: false };
     if (this.#lock === null || !store.mutex.isSame(this.#lock)) return abandon(moved, "lock");
     if (
-      !(await this.#refs.commit()) &&
+      !(await this.refs.commit()) &&
       (!(await this.#isThere(change)) || (await this.#isHeadLocked(change)))
     ) {
       // Git died of it. A lock of its may still be there, and the intent has to stay open until it is gone.
@@ -260,7 +257,7 @@ export class RefCommitter {
     conclude({ kind: "committed" });
     change.onCommitted();
     // While the line is written and synced, so is the branch.
-    const synced = this.#refs.sync([change.ref]);
+    const synced = this.refs.sync([change.ref]);
     synced.catch(() => {});
     return {
       type: eventOf(change.noun, "committed"),
@@ -274,26 +271,26 @@ export class RefCommitter {
 
   /** If Git gave no reply, the ref read under the mutex decides. */
   async #isThere({ ref, new: next }: RefChange): Promise<boolean> {
-    const { surroundings, repository } = this.#workspace;
+    const { surroundings, repository } = this.workspace;
     const value = await readRef(surroundings.platform, surroundings.git, repository, ref);
     return value !== null && "oid" in value && value.oid === next;
   }
 
   /** Git unlocks the branch before it unlocks the HEAD that is on it. */
   async #isHeadLocked({ ref }: RefChange): Promise<boolean> {
-    return (await emptyHeadLocks(this.#workspace, ref)).length > 0;
+    return (await emptyHeadLocks(this.workspace, ref)).length > 0;
   }
 
   /** A Git that fails removes its lock as well, if the disk allows it. */
   async #isLocked({ ref }: RefChange): Promise<boolean> {
-    const { surroundings, repository } = this.#workspace;
+    const { surroundings, repository } = this.workspace;
     return (await surroundings.platform.files.lstat(`${repository.commonDir}/${ref}.lock`)) !== null;
   }
 
   /** Prepared, and not to be committed. A Git that does not say that it has let go may have left its lock behind. */
   async #takeBack(change: RefChange): Promise<void> {
     try {
-      await this.#refs.abort();
+      await this.refs.abort();
     } catch {
       await this.#letGo(change);
       return;
@@ -302,10 +299,10 @@ export class RefCommitter {
   }
 
   async #giveUp(change: RefChange, why: string): Promise<void> {
-    await this.#refs.abort().catch(() => {});
+    await this.refs.abort().catch(() => {});
     const name = intentName(change.intentId);
     try {
-      await this.#session.write<true>([], {
+      await this.session.write<true>([], {
         about: aboutOf(change),
         facts: [name],
         isOnlyLogged: true,
@@ -320,7 +317,7 @@ export class RefCommitter {
   /** The outcome is not known here: it is settled once our Git has ended. */
   async #letGo({ intentId }: RefChange): Promise<Attempt> {
     this.left.add(intentId);
-    await this.#refs.close().catch(() => {});
+    await this.refs.close().catch(() => {});
     return { kind: "moved", isBusy: true };
   }
 }

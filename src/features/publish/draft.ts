@@ -1,4 +1,4 @@
-import { CotenantError, errorFrom } from "../../errors/cotenant-error";
+import { CotenantError, errorFrom, usageError } from "../../errors/cotenant-error";
 import type { ErrorCode } from "../../errors/registry";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
@@ -57,8 +57,7 @@ export function pathError(
 export function checkedPath(path: string): string {
   const parsed = parseRepoPath(path);
   if (isRefusal(parsed)) throw errorFrom(parsed);
-  if (parsed === ".")
-    throw new CotenantError("E_USAGE", "the repository's root is no file", { hint: "name files in it" });
+  if (parsed === ".") throw usageError("the repository's root is no file", "name files in it");
   return path;
 }
 

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, limitError } from "../../errors/cotenant-error";
 import { type ByteText, bytesOf, fromByteText, toByteText } from "../../git/byte-text";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
@@ -276,6 +276,8 @@ function isDirectory(path: string): CotenantError {
 }
 
 function tooMany(count: number): CotenantError {
-  const words = `${count} paths or more are involved, which is too many for one publish`;
-  return new CotenantError("E_LIMIT", words, { hint: "publish in parts, or allow more: publish.max_paths" });
+  return limitError(
+    `${count} paths or more are involved, which is too many for one publish`,
+    "publish in parts, or allow more: publish.max_paths",
+  );
 }

@@ -1,7 +1,10 @@
-import { orThrow } from "../../errors/cotenant-error";
+import * as v from "valibot";
+import { orNull, those, ulid } from "../../codec/fields";
+import { toSnakeCase } from "../../codec/names";
+import { codecOf } from "../../codec/record";
 import type { ObjectId } from "../../git/object-name";
-import { type Fact, type FactName, parseFactName } from "../../kernel/facts";
-import { parseUlid, type Ulid } from "../../kernel/ids";
+import { type Fact, type FactName, factId, factName, parseFactName } from "../../kernel/facts";
+import { type Ulid, ulidIn } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 import type { ProcessIdentity } from "../../platform/platform";
 
@@ -41,7 +44,7 @@ export interface Intent {
 }
 
 export function intentName(intentId: Ulid): FactName {
-  return orThrow(parseFactName(`${INTENT}:${intentId.toLowerCase()}`));
+  return factName(INTENT, intentId.toLowerCase());
 }
 
 export function intentToFact(intent: Intent): Fact {
@@ -56,52 +59,46 @@ export function intentToFact(intent: Intent): Fact {
     ...(intent.claims.length === 0 ? {} : { claims: intent.claims }),
     ...(intent.branchLease === null ? {} : { branch_lease: intent.branchLease }),
     ...(intent.facts.size === 0 ? {} : { once_done: Object.fromEntries(intent.facts) }),
-    publisher: processToWire(intent.publisher),
-    git: processToWire(intent.git),
+    publisher: toSnakeCase(intent.publisher),
+    git: toSnakeCase(intent.git),
     at: new Date(intent.atMs).toISOString(),
   };
 }
 
+const process = v.object({
+  machineId: v.string(),
+  bootId: v.string(),
+  pidNamespace: v.string(),
+  timeNamespace: v.string(),
+  user: v.string(),
+  startTime: v.string(),
+  pid: v.number(),
+});
+const FACT = codecOf(
+  {
+    publishId: ulid,
+    requestId: orNull(ulid),
+    noun: v.fallback(v.picklist(["publish", "land"]), "publish"),
+    ref: v.string(),
+    old: v.nullable(v.string()),
+    new: v.string(),
+    agentId: v.string(),
+    claims: those(ulid),
+    branchLease: orNull(ulid),
+    onceDone: v.pipe(v.optional(v.unknown(), {}), v.transform(factsIn)),
+    publisher: process,
+    git: process,
+    at: v.string(),
+  },
+  { opaque: new Set(["once_done"]) },
+);
+
 /** Null for what another version wrote: it is left alone. */
 export function intentFromFact(name: FactName, fact: Fact): Intent | null {
-  const intentId = parseUlid(name.slice(INTENT.length + 1));
-  const publishId = parseUlid(String(fact["publish_id"]));
-  const { request_id: requestId, ref, old, new: next, agent_id: agentId, at } = fact;
-  const publisher = processFromWire(fact["publisher"]);
-  const git = processFromWire(fact["git"]);
-  const isWhole =
-    typeof ref === "string" &&
-    typeof next === "string" &&
-    typeof agentId === "string" &&
-    typeof at === "string" &&
-    (old === null || typeof old === "string");
-  if (!isWhole || isRefusal(intentId) || isRefusal(publishId) || publisher === null || git === null)
-    return null;
-  const request = typeof requestId === "string" ? parseUlid(requestId) : null;
-  return {
-    intentId,
-    publishId,
-    requestId: request === null || isRefusal(request) ? null : request,
-    noun: fact["noun"] === "land" ? "land" : "publish",
-    ref,
-    old,
-    new: next,
-    agentId,
-    claims: claimsIn(fact),
-    branchLease: claimsIn({ claims: [fact["branch_lease"]] })[0] ?? null,
-    facts: factsIn(fact["once_done"]),
-    publisher,
-    git,
-    atMs: Date.parse(at),
-  };
-}
-
-/** Of a fact, or of the result of a publish. */
-function claimsIn({ claims }: Readonly<Record<string, unknown>>): Ulid[] {
-  return (Array.isArray(claims) ? claims : []).flatMap((claim) => {
-    const id = typeof claim === "string" ? parseUlid(claim) : null;
-    return id === null || isRefusal(id) ? [] : [id];
-  });
+  const [intentId, said] = [ulidIn(factId(name)), FACT.decode(fact)];
+  if (intentId === null || said === null) return null;
+  const { onceDone: facts, at, ...intent } = said;
+  return { intentId, ...intent, facts, atMs: Date.parse(at) };
 }
 
 function factsIn(said: unknown): Map<FactName, Fact | null> {
@@ -111,27 +108,4 @@ function factsIn(said: unknown): Map<FactName, Fact | null> {
     if (!isRefusal(name) && typeof value === "object") facts.set(name, value as Fact | null);
   }
   return facts;
-}
-
-const FIELDS = {
-  machine_id: "machineId",
-  boot_id: "bootId",
-  pid_namespace: "pidNamespace",
-  time_namespace: "timeNamespace",
-  user: "user",
-  start_time: "startTime",
-} as const;
-
-function processToWire(identity: ProcessIdentity): Record<string, unknown> {
-  const texts = Object.entries(FIELDS).map(([wire, name]) => [wire, identity[name]]);
-  return { ...Object.fromEntries(texts), pid: identity.pid };
-}
-
-function processFromWire(value: unknown): ProcessIdentity | null {
-  if (typeof value !== "object" || value === null) return null;
-  const wire = value as Readonly<Record<string, unknown>>;
-  if (typeof wire["pid"] !== "number") return null;
-  const texts = Object.entries(FIELDS).map(([name, own]) => [own, wire[name]] as const);
-  if (texts.some(([, text]) => typeof text !== "string")) return null;
-  return { ...(Object.fromEntries(texts) as Omit<ProcessIdentity, "pid">), pid: wire["pid"] };
 }

@@ -81,7 +81,7 @@ async function editedTree(
   }
 }
 
-export function conflict(paths: readonly string[], why?: string): CotenantError {
+function conflict(paths: readonly string[], why?: string): CotenantError {
   const names = paths.map((path) => printable(path, 500));
   const more = others(paths.slice(1));
   return new CotenantError(

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../errors/cotenant-error";
 import type { Lease } from "../../kernel/lease";
 import { type Trailers, trailerLines, whoLines, withoutTrailers } from "../hooks/trailers";
 
@@ -10,10 +10,8 @@ export function cleanMessage(text: string): string {
     .split("\n")
     .map((line) => line.trimEnd());
   const message = lines.join("\n").replace(/^\n+/, "").trimEnd();
-  if (message === "")
-    throw new CotenantError("E_USAGE", "a commit needs a message", { hint: 'add --message "What it does"' });
-  if (message.includes("\0"))
-    throw new CotenantError("E_USAGE", "a message may not contain NUL", { hint: "take it out" });
+  if (message === "") throw usageError("a commit needs a message", 'add --message "What it does"');
+  if (message.includes("\0")) throw usageError("a message may not contain NUL", "take it out");
   if (message.length > LONGEST)
     throw new CotenantError("E_LIMIT", `the message is longer than ${LONGEST} characters`);
   return message;

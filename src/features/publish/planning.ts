@@ -62,20 +62,15 @@ export interface Candidate {
 
 /** Works out what a publish comes to. Nothing is in the repository, or in the log, before a candidate is flushed. */
 export class Planner {
-  readonly #workspace: Workspace;
-  readonly #session: Session;
-  readonly #pen: Pen;
-  readonly #claims: ClaimsUnder;
-
-  constructor(workspace: Workspace, session: Session, pen: Pen, claims: ClaimsUnder) {
-    this.#workspace = workspace;
-    this.#session = session;
-    this.#pen = pen;
-    this.#claims = claims;
-  }
+  constructor(
+    private readonly workspace: Workspace,
+    private readonly session: Session,
+    private readonly pen: Pen,
+    private readonly claims: ClaimsUnder,
+  ) {}
 
   refuseBranch(ref: string): void {
-    const { values } = this.#workspace.config;
+    const { values } = this.workspace.config;
     const main = values["global_operations.main_branch"];
     refuseProtected(ref, [...values["publish.protected"], ...(main === null ? [] : [main])]);
     refuseLedger(ref, values["sync.ledger_branch"]);
@@ -85,27 +80,27 @@ export class Planner {
   async plan(request: PublishRequest, objects: ObjectDatabase): Promise<Plan> {
     const { draft, before, base, ref, source } = await this.drafted(request, objects);
     refusePaths(await this.pathObjections(objects, base, draft, before));
-    const allowed = allowedBy(this.#workspace.config);
+    const allowed = allowedBy(this.workspace.config);
     refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed);
     const message = cleanMessage(request.message);
     const coverage = await this.coverage(request, draft, before);
     await this.#refuseGlobal(coverage, draft, base, ref);
-    const authorship = await this.#pen.authorship(request);
+    const authorship = await this.pen.authorship(request);
     return { ref, base, draft, before, message, authorship, coverage, source };
   }
 
   async drafted(request: PublishRequest, objects: ObjectDatabase): Promise<PlannedDraft> {
     const ref = branchRef(request.branch);
-    const { surroundings, repository, config, store } = this.#workspace;
+    const { surroundings, repository, config, store } = this.workspace;
     if ((await store.platform.files.stat(store.layout.root)) === null) await store.prepare();
-    await refuseCheckedOut(this.#workspace, ref);
-    const tip = await tipOf(this.#workspace, ref);
+    await refuseCheckedOut(this.workspace, ref);
+    const tip = await tipOf(this.workspace, ref);
     if (tip === null) await refuseBeside(surroundings.git, repository.worktreeRoot, ref);
-    const base = await resolveBase(this.#workspace, objects, request, ref, tip);
+    const base = await resolveBase(this.workspace, objects, request, ref, tip);
     const maxPaths = config.values["publish.max_paths"];
     const isTaking = request.inputs.some(({ op }) => op === "from-worktree");
-    const { worktreeId } = this.#session.actor;
-    const ground = isTaking ? await groundOf(this.#workspace, objects, worktreeId, ref, base) : null;
+    const { worktreeId } = this.session.actor;
+    const ground = isTaking ? await groundOf(this.workspace, objects, worktreeId, ref, base) : null;
     // A base that the caller names holds for everything.
     const isNamed = ground === null || request.base !== null;
     const desk = {
@@ -126,15 +121,15 @@ export class Planner {
     draft: Draft,
     before: Parameters<typeof pathObjections>[1],
   ): Promise<PathObjection[]> {
-    const { values } = this.#workspace.config;
-    const { agentId } = this.#session.actor;
-    const rules = withMore(rulesHere(this.#workspace), await rulesAt(objects, base));
+    const { values } = this.workspace.config;
+    const { agentId } = this.session.actor;
+    const rules = withMore(rulesHere(this.workspace), await rulesAt(objects, base));
     return pathObjections(draft, before, {
       forbiddenPaths: values["publish.forbidden_paths"],
-      allowSecretsIn: allowedBy(this.#workspace.config),
+      allowSecretsIn: allowedBy(this.workspace.config),
       maxPaths: values["publish.max_paths"],
       maxFileBytes: values["publish.max_file_bytes"],
-      ignoreCase: this.#workspace.repository.config.ignoreCase,
+      ignoreCase: this.workspace.repository.config.ignoreCase,
       publisher: agentId,
       judge: pathJudge(rules, [agentId]),
     });
@@ -142,7 +137,7 @@ export class Planner {
 
   /** Hashes of secrets that the caller shows besides its own. */
   shown({ secret }: Pick<PublishRequest, "secret">): string[] {
-    return secret === null ? [] : [this.#workspace.surroundings.platform.digest.sha256(secret)];
+    return secret === null ? [] : [this.workspace.surroundings.platform.digest.sha256(secret)];
   }
 
   async coverage(
@@ -151,20 +146,20 @@ export class Planner {
     before: Parameters<typeof pathObjections>[1],
   ): Promise<Coverage> {
     const coverage = await coverageOf({
-      workspace: this.#workspace,
-      session: this.#session,
+      workspace: this.workspace,
+      session: this.session,
       draft,
       before,
-      claims: this.#claims,
+      claims: this.claims,
       shown: this.shown(request),
     });
-    this.#session.refuseWrong(request.secret, coverage.leases);
+    this.session.refuseWrong(request.secret, coverage.leases);
     return coverage;
   }
 
   /** What concerns everybody is changed on branches that may, on top of the main branch's history. */
   async #refuseGlobal({ scopes }: Coverage, draft: Draft, base: Point, ref: string): Promise<void> {
-    const { config, surroundings, repository } = this.#workspace;
+    const { config, surroundings, repository } = this.workspace;
     if (scopes.length === 0 || base.commit === null) return;
     const refusal = await globalRefusal({
       git: surroundings.git,
@@ -187,9 +182,9 @@ export class Planner {
     if (onto.size === 0) return null;
     const before = await lookUp(objects, parentTree, onto.keys());
     const tree = await treeWith(objects, parentTree, onto);
-    const { agentId, worktreeId } = this.#session.actor;
+    const { agentId, worktreeId } = this.session.actor;
     const pathLeases = coverage.leases.filter(({ key }) => !key.startsWith("issue:"));
-    const commit = await this.#pen.write(
+    const commit = await this.pen.write(
       objects,
       {
         tree,
@@ -220,14 +215,14 @@ export class Planner {
       return await ontoTip(this.mergePlace(objects), merge);
     } catch (error) {
       const isConflict = error instanceof CotenantError && error.code === "E_PUBLISH_CONFLICT";
-      const [path] = isConflict ? ((error.data["paths"] as string[] | undefined) ?? []) : [];
+      const [path] = isConflict ? error.paths : [];
       if (!isConflict || path === undefined || !source?.taken.has(path) || tip.commit === null) throw error;
       const commit = tip.commit.slice(0, 12);
       const isThere = (await lookUp(objects, tip.tree, [path])).has(path);
       const hint = isThere
         ? `bring what the branch has into your file, and publish it with --base ${commit}; what it has: git show ${typed(`${commit}:${path}`)}`
         : `the branch has no such file any more: leave yours out, or publish it all the same with --base ${commit}`;
-      throw new CotenantError(error.code, error.message, { hint, data: error.data });
+      throw error.with({ hint });
     }
   }
 
@@ -239,18 +234,18 @@ export class Planner {
     isSettled: boolean,
   ): Promise<Map<FactName, Fact | null>> {
     if (source === null) return new Map();
-    const { worktreeId } = this.#session.actor;
+    const { worktreeId } = this.session.actor;
     const { ground, taken, putBack } = source;
     const now = isSettled
       ? { commit, taken: new Map(), putBack: [...taken.keys(), ...putBack] }
       : { commit, taken, putBack };
-    const fact = await takenFact(this.#workspace, objects, ground, parent, now);
-    const name = takenName(this.#workspace, worktreeId, ref);
-    return new Map([...(await staleNotes(this.#workspace)), [name, fact]]);
+    const fact = await takenFact(this.workspace, objects, ground, parent, now);
+    const name = takenName(this.workspace, worktreeId, ref);
+    return new Map([...(await staleNotes(this.workspace)), [name, fact]]);
   }
 
   indexPlace(): IndexPlace {
-    const { surroundings, repository, store } = this.#workspace;
+    const { surroundings, repository, store } = this.workspace;
     const { platform, git } = surroundings;
     return {
       platform,
@@ -259,13 +254,13 @@ export class Planner {
       commonDir: repository.commonDir,
       directory: store.layout.agentIndex,
       directoryMode: modesFor(repository.config.sharedRepository).directory,
-      owner: escapeName(this.#session.actor.agentId, (text) => platform.digest.sha256(text)),
+      owner: escapeName(this.session.actor.agentId, (text) => platform.digest.sha256(text)),
     };
   }
 
   mergePlace(objects: ObjectDatabase): MergePlace {
     const { platform, git, directory, directoryMode } = this.indexPlace();
-    return { platform, git, place: this.#workspace.repository, objects, directory, directoryMode };
+    return { platform, git, place: this.workspace.repository, objects, directory, directoryMode };
   }
 }
 

@@ -14,7 +14,7 @@ import type { Publisher } from "./publisher";
 import type { PublishedPath, PublishRequest } from "./request";
 import { findSecrets, refuseSecrets } from "./secrets";
 
-export interface PreviewCheck {
+interface PreviewCheck {
   readonly name: "branch" | "changes" | "paths" | "secrets" | "message" | "leases" | "merge" | "commands";
   /** Null: not looked at, because of what failed before. */
   readonly passed: boolean | null;

@@ -9,9 +9,10 @@ import type { Fact, FactName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
 import { refKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
+import { newUlid } from "../../platform/new-ulid";
 import { tipOf } from "./base";
 import { Borrowed, KeptBranch } from "./borrowing";
-import { BranchPusher, isAbout, newUlid, pause } from "./branch-pushing";
+import { BranchPusher, isAbout, pause } from "./branch-pushing";
 import { branchName, branchRef, refuseCheckedOut } from "./branch-rules";
 import { changesOf, leasesNamedIn, placeOn } from "./catching-up";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
@@ -125,7 +126,7 @@ export class Publisher {
     const remote = request.push === undefined ? null : await remoteFor(this.#workspace, request.push, ref);
     const recovered = await settleIntents(this.#workspace, this.#session, this.#committer.left);
     const earlier = await this.#earlier(ref, request.requestId);
-    const publishId = request.requestId ?? newUlid(this.#workspace);
+    const publishId = request.requestId ?? newUlid(this.#workspace.surroundings.platform);
     const aim: Aim = { publishId, ref, remote, recovered };
     if (earlier !== null) return this.#replay(request, aim, earlier);
     if (request.inputs.length === 0) return this.#pushAlone(request, aim);
@@ -292,7 +293,7 @@ export class Publisher {
     const { commit, parent, paths, isMerged } = at.candidate;
     const claims = coverage.claims.map(({ leaseId }) => leaseId);
     return {
-      intentId: newUlid(this.#workspace),
+      intentId: newUlid(this.#workspace.surroundings.platform),
       publishId: at.publishId,
       requestId,
       noun: "publish",

@@ -13,7 +13,7 @@ import type { Platform } from "../../platform/platform";
 import { usesOf } from "./branch-rules";
 import { eventOf, INTENT, type Intent, intentFromFact, intentName } from "./intents";
 
-export type Fate = "committed" | "abandoned" | "unsettled";
+type Fate = "committed" | "abandoned" | "unsettled";
 
 export interface SettledIntent {
   readonly intent: Intent;

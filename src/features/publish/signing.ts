@@ -26,18 +26,14 @@ const SIGNING_MS = 60_000;
 
 /** Asks Git once who the caller is; later commits of the same process only take a new time. */
 export class Pen {
-  readonly #git: Git;
-  readonly #cwd: string;
-  readonly #env: Environment;
-  readonly #clock: Clock;
   #known: Promise<{ author: Person; committer: Person; signs: boolean }> | null = null;
 
-  constructor(git: Git, cwd: string, env: Environment, clock: Clock) {
-    this.#git = git;
-    this.#cwd = cwd;
-    this.#env = env;
-    this.#clock = clock;
-  }
+  constructor(
+    private readonly git: Git,
+    private readonly cwd: string,
+    private readonly env: Environment,
+    private readonly clock: Clock,
+  ) {}
 
   async authorship(given: { readonly author: string | null; readonly sign: boolean }): Promise<Authorship> {
     this.#known ??= this.#ask();
@@ -75,9 +71,9 @@ export class Pen {
   }
 
   async #signed(args: readonly string[], options: Pick<GitOptions, "env" | "input">): Promise<ObjectId> {
-    const { status, stdout, stderr } = await this.#git.run(args, {
+    const { status, stdout, stderr } = await this.git.run(args, {
       ...options,
-      cwd: this.#cwd,
+      cwd: this.cwd,
       timeoutMs: SIGNING_MS,
     });
     if (status === 0) return new TextDecoder().decode(stdout).trim();
@@ -87,14 +83,14 @@ export class Pen {
   }
 
   #now({ signature, isDated }: Person): Signature {
-    return isDated ? signature : { ...signature, time: Math.floor(this.#clock.wallMs() / 1000) };
+    return isDated ? signature : { ...signature, time: Math.floor(this.clock.wallMs() / 1000) };
   }
 
   async #ask() {
     const [author, committer, signs] = await Promise.all([
       this.#identity("AUTHOR"),
       this.#identity("COMMITTER"),
-      this.#git.run(["config", "--type=bool", "--get", "commit.gpgSign"], { cwd: this.#cwd }),
+      this.git.run(["config", "--type=bool", "--get", "commit.gpgSign"], { cwd: this.cwd }),
     ]);
     return { author, committer, signs: new TextDecoder().decode(signs.stdout).trim() === "true" };
   }
@@ -103,12 +99,12 @@ export class Pen {
     // Ours are the only variables that Git will see: these are the caller's word on who it is.
     const env: Record<string, string> = {};
     for (const name of NAMES) {
-      const value = this.#env[`GIT_${role}_${name}`];
+      const value = this.env[`GIT_${role}_${name}`];
       if (value !== undefined) env[`GIT_${role}_${name}`] = value;
     }
     const isDated = env[`GIT_${role}_DATE`] !== undefined;
-    const { status, stdout, stderr } = await this.#git.run(["var", `GIT_${role}_IDENT`], {
-      cwd: this.#cwd,
+    const { status, stdout, stderr } = await this.git.run(["var", `GIT_${role}_IDENT`], {
+      cwd: this.cwd,
       env,
     });
     const signature = status === 0 ? parseSignature(new TextDecoder().decode(stdout)) : null;

@@ -13,7 +13,7 @@ import { type Point, pointAt } from "./base";
 import { isAncestor, placeOn } from "./catching-up";
 import { type Draft, sameLeaf } from "./draft";
 
-export const TAKEN = "taken";
+const TAKEN = "taken";
 
 /** More are no work of one worktree. */
 const MOST_ENTRIES = 100_000;

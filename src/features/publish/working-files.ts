@@ -3,9 +3,10 @@ import { type ByteText, toByteText } from "../../git/byte-text";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import { type Leaf, lookUp } from "../../git/tree-editing";
+import { freshSuffix } from "../../platform/hex";
 import type { FileStat, Files } from "../../platform/platform";
 import { commitOf } from "../hooks/divergence";
-import { AgentIndex, type IndexPlace, randomName } from "./agent-index";
+import { AgentIndex, type IndexPlace } from "./agent-index";
 import { sameLeaf } from "./draft";
 
 export interface TidiedFile {
@@ -75,7 +76,7 @@ async function settleAll(
   const asides: [WorkingFile, string][] = [];
   const wanting: WorkingFile[] = [];
   for (const file of await asPublished(index, files)) {
-    const aside = `${file.at}.cotenant-${randomName(place.platform)}`;
+    const aside = `${file.at}.cotenant-${freshSuffix(place.platform.random)}`;
     if (file.before !== null) {
       // Out of the way first: what an editor saves in the meantime then stands under the name, and stays.
       if (!(await moved(disk, file.at, aside))) continue;

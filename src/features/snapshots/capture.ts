@@ -99,7 +99,7 @@ export async function isUnchanged(
   return new Look(studio, place, { withIgnored, old: null }).isStill(picture);
 }
 
-export function notStill(paths: readonly ByteText[]): CotenantError {
+function notStill(paths: readonly ByteText[]): CotenantError {
   const named = paths.slice(0, 5).map((path) => fromByteText(path));
   const which = named.length === 0 ? "files" : named.map((name) => printable(name, 100)).join(", ");
   return new CotenantError("E_CONSISTENCY_UNAVAILABLE", `${which} changed while the snapshot was taken`, {

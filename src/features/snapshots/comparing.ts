@@ -2,7 +2,7 @@ import type { ByteText } from "../../git/byte-text";
 import type { Contents, KeptFile } from "./contents";
 import { byBytes } from "./listing";
 
-export type Difference = "added" | "removed" | "changed" | "mode";
+type Difference = "added" | "removed" | "changed" | "mode";
 
 export interface Compared {
   readonly path: ByteText;

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { usageError } from "../../errors/cotenant-error";
 import { printable, type Ulid } from "../../kernel/ids";
 import { refuseNewer, SCHEMA_VERSION } from "../../store/schema";
 
@@ -6,7 +6,7 @@ export const CONSISTENCY_LEVELS = ["quiesced", "best_effort"] as const;
 export type Consistency = (typeof CONSISTENCY_LEVELS)[number];
 
 /** What made a snapshot be taken that nobody asked for. */
-export const OCCASIONS = ["steal", "remove", "restore", "resync", "dispatch"] as const;
+const OCCASIONS = ["steal", "remove", "restore", "resync", "dispatch"] as const;
 export type Occasion = (typeof OCCASIONS)[number];
 
 /** What is known of a snapshot, as it is stored and as programs see it. */
@@ -91,9 +91,8 @@ const TAG = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 export function checkTags(tags: readonly string[]): readonly string[] {
   const wrong = tags.find((tag) => !TAG.test(tag) || /^[0-9A-Za-z]{26}$/.test(tag) || tag === "latest");
   if (wrong === undefined && tags.length <= 20) return [...new Set(tags)];
-  throw new CotenantError(
-    "E_USAGE",
+  throw usageError(
     wrong === undefined ? "a snapshot has at most 20 tags" : `"${printable(wrong, 80)}" is not a tag`,
-    { hint: "a tag is 1 to 64 letters, digits and . _ -, for example before-merge" },
+    "a tag is 1 to 64 letters, digits and . _ -, for example before-merge",
   );
 }

@@ -16,9 +16,6 @@ export const ODD = "neither a file nor a link";
 
 /** Reads what is in files, and says which of them would not hold still. */
 export class Hasher {
-  readonly #trees: Trees;
-  readonly #root: ByteText;
-  readonly #put: Put;
   /** Changed while they were read. */
   readonly restless: ByteText[] = [];
   /** Not part of a snapshot, and why. */
@@ -26,17 +23,17 @@ export class Hasher {
   readonly #large: number[] = [];
   bytes = 0;
 
-  constructor(trees: Trees, root: ByteText, put: Put) {
-    this.#trees = trees;
-    this.#root = root;
-    this.#put = put;
-  }
+  constructor(
+    private readonly trees: Trees,
+    private readonly root: ByteText,
+    private readonly put: Put,
+  ) {}
 
   /** The object of path `i`, empty where there is none to have; its row is what was seen when it was read. */
   async hash(path: ByteText, rows: Float64Array, i: number): Promise<ObjectId> {
     const kind = KINDS[rows[i * ROW + COLUMN.kind]!];
-    const whole = `${this.#root}/${path}`;
-    if (kind === "symlink") return this.#put("blob", bytesOf(await this.#trees.readLink(whole)));
+    const whole = `${this.root}/${path}`;
+    if (kind === "symlink") return this.put("blob", bytesOf(await this.trees.readLink(whole)));
     if (kind === "file" && rows[i * ROW + COLUMN.size]! > LARGE) {
       this.#large.push(i);
       return "";
@@ -49,7 +46,7 @@ export class Hasher {
   async #file(path: ByteText, whole: ByteText, rows: Float64Array, i: number): Promise<ObjectId> {
     let fd: number;
     try {
-      fd = await this.#trees.open(whole);
+      fd = await this.trees.open(whole);
     } catch (error) {
       const { code } = error as { code?: unknown };
       if (code === "ENOENT" || code === "ELOOP" || code === "ENOTDIR") {
@@ -60,16 +57,16 @@ export class Hasher {
       throw error;
     }
     try {
-      const before = await this.#trees.lookAt(fd);
+      const before = await this.trees.lookAt(fd);
       const content = await this.#content(fd, before.size);
-      const after = await this.#trees.lookAt(fd);
+      const after = await this.trees.lookAt(fd);
       if (!isRow(before, rows, i) || !isSame(before, after) || content.length !== after.size)
         this.restless.push(path);
       setRow(after, rows, i);
       this.bytes += content.length;
-      return await this.#put("blob", content);
+      return await this.put("blob", content);
     } finally {
-      await this.#trees.close(fd);
+      await this.trees.close(fd);
     }
   }
 
@@ -77,7 +74,7 @@ export class Hasher {
     const content = new Uint8Array(size);
     let filled = 0;
     while (filled < size) {
-      const got = await this.#trees.read(fd, content.subarray(filled));
+      const got = await this.trees.read(fd, content.subarray(filled));
       if (got === 0) break;
       filled += got;
     }
@@ -111,7 +108,7 @@ export class Hasher {
       if (!/^[0-9a-f]{40,64}$/.test(oid)) throw new CotenantError("E_GIT", "Git did not name a large file");
       database?.adopt(oid);
       oids.set(i, oid);
-      const entry = await this.#trees.look(`${this.#root}/${paths[i]!}`);
+      const entry = await this.trees.look(`${this.root}/${paths[i]!}`);
       if (entry === null || !isRow(entry, rows, i)) this.restless.push(paths[i]!);
       this.bytes += rows[i * ROW + COLUMN.size]!;
     }

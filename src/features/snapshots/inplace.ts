@@ -1,9 +1,10 @@
 import { type PathsToWrite, refuseRuledPaths } from "../../coordinator/path-rules";
-import { CotenantError, errorFrom, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import { type ByteText, fromByteText, toByteText } from "../../git/byte-text";
 import { prepareDataDirectory } from "../../identity/worktree-file";
-import { type FactName, parseFactName } from "../../kernel/facts";
+import { type FactName, factName } from "../../kernel/facts";
 import { printable } from "../../kernel/ids";
+import { freshSuffix } from "../../platform/hex";
 import { accessOf, refuseShared } from "../worktrees/access";
 import { removeTree } from "../worktrees/tree-removal";
 import { writerKey } from "../worktrees/writer-lock";
@@ -168,7 +169,7 @@ function needsLock(worktreeId: string): CotenantError {
 export const RESTORING = "restoring";
 
 function restoringName(worktreeId: string): FactName {
-  return orThrow(parseFactName(`${RESTORING}:${worktreeId}`));
+  return factName(RESTORING, worktreeId);
 }
 
 /** How many names change in one critical section. */
@@ -185,9 +186,8 @@ async function apply(
   const { studio, place } = room;
   const { trees, platform } = studio;
   const root = toByteText(place.root);
-  const suffix = Array.from(platform.random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
   // A name that our own ignore rules cover.
-  const bench = `${root}/.cotenant/restore.new-${suffix}`;
+  const bench = `${root}/.cotenant/restore.new-${freshSuffix(platform.random)}`;
   const note = (type: string, value: Readonly<Record<string, unknown>> | null) =>
     logStep(room, options, descriptor, before, { type, value });
   await note("snapshot.restoring", {
@@ -228,10 +228,10 @@ async function apply(
 
 function cutOff(error: unknown, before: Descriptor): unknown {
   if (!(error instanceof CotenantError)) return error;
-  return new CotenantError(error.code, `${error.message}; some files may be restored already`, {
+  return error.with({
+    message: `${error.message}; some files may be restored already`,
     hint: `${error.hint}; what was there is snapshot ${before.snapshot_id}`,
-    data: { ...error.data, before: before.snapshot_id },
-    cause: error,
+    data: { before: before.snapshot_id },
   });
 }
 

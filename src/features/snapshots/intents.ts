@@ -1,54 +1,43 @@
+import type { Decoded } from "../../codec/codec";
+import { anyObject, anyText, textOrNull } from "../../codec/fields";
+import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
-import { orThrow } from "../../errors/cotenant-error";
-import { type Fact, type FactName, factId, parseFactName } from "../../kernel/facts";
+import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
 import type { ProcessIdentity } from "../../platform/platform";
 
+const FACT = codecOf(
+  {
+    worktreeId: anyText,
+    agentId: anyText,
+    startedAt: anyText,
+    requestId: textOrNull,
+    maker: anyObject<ProcessIdentity>(),
+  },
+  { opaque: new Set(["maker"]) },
+);
 /** A snapshot that somebody is taking, or was taking when they died. */
-export interface SnapshotIntent {
-  readonly snapshotId: string;
-  readonly worktreeId: string;
-  readonly agentId: string;
-  readonly startedAt: string;
-  readonly requestId: string | null;
-  readonly maker: ProcessIdentity;
-}
+export type SnapshotIntent = Decoded<typeof FACT> & { readonly snapshotId: string };
 
 const INTENT = "snapshot";
 const LATEST = "latest-snapshot";
 
 export function intentName(snapshotId: string): FactName {
-  return orThrow(parseFactName(`${INTENT}:${snapshotId.toLowerCase()}`));
+  return factName(INTENT, snapshotId.toLowerCase());
 }
 
 /** What a worktree's next snapshot comes after. */
 export function latestName(worktreeId: string): FactName {
-  return orThrow(parseFactName(`${LATEST}:${worktreeId}`));
+  return factName(LATEST, worktreeId);
 }
 
 export function intentToFact(intent: SnapshotIntent): Fact {
-  const { worktreeId, agentId, startedAt, requestId, maker } = intent;
-  return {
-    worktree_id: worktreeId,
-    agent_id: agentId,
-    started_at: startedAt,
-    request_id: requestId,
-    maker: { ...maker },
-  };
+  return FACT.encode(intent);
 }
 
 export async function openIntents(coordinator: Pick<Coordinator, "facts">): Promise<SnapshotIntent[]> {
-  const found: SnapshotIntent[] = [];
-  for (const [name, { value }] of await coordinator.facts({ kinds: [INTENT] })) {
-    const { maker, request_id: requestId } = value;
-    if (typeof maker !== "object" || maker === null) continue;
-    found.push({
-      snapshotId: factId(name).toUpperCase(),
-      worktreeId: String(value["worktree_id"]),
-      agentId: String(value["agent_id"]),
-      startedAt: String(value["started_at"]),
-      requestId: typeof requestId === "string" ? requestId : null,
-      maker: maker as ProcessIdentity,
-    });
-  }
-  return found;
+  const facts = await coordinator.facts({ kinds: [INTENT] });
+  return [...facts].flatMap(([name, { value }]) => {
+    const intent = FACT.decode(value);
+    return intent === null ? [] : [{ snapshotId: factId(name).toUpperCase(), ...intent }];
+  });
 }

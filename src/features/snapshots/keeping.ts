@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { policyError } from "../../errors/cotenant-error";
 import { byteTextOf, fromByteText, isText, toByteText } from "../../git/byte-text";
 import type { WorktreeEntry } from "../../identity/worktree-list";
 import { printable } from "../../kernel/ids";
@@ -62,13 +62,10 @@ async function refuseNested(
     const why = isText(path) ? await onlyThere(git, `${place.root}/${fromByteText(path)}`) : "cannot be read";
     if (why === null) continue;
     const name = printable(fromByteText(path), 300);
-    throw new CotenantError(
-      "E_POLICY",
+    throw policyError(
       `the repository ${name} inside ${why}, and a snapshot does not hold it`,
-      {
-        hint: "push or move that repository's work first",
-        data: { path: name, root },
-      },
+      "push or move that repository's work first",
+      { path: name, root },
     );
   }
 }

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { permissionError } from "../../errors/cotenant-error";
 import { type ByteText, byteTextOf } from "../../git/byte-text";
 import { MODES } from "../../git/tree";
 import { printable } from "../../kernel/ids";
@@ -12,7 +12,7 @@ export interface TreePlace {
   readonly commonDir: string;
 }
 
-export interface Listing {
+interface Listing {
   /** Whatever may be a file, a link or a submodule, each once, in the order of their bytes; some may be gone. */
   readonly paths: readonly ByteText[];
   /** Repositories in it that Git does not track. */
@@ -53,13 +53,10 @@ export async function listNames(
 function refuseUnread(stderr: string): void {
   const directory = /could not open directory '([^']*)'/.exec(stderr)?.[1];
   if (directory === undefined) return;
-  throw new CotenantError(
-    "E_PERMISSION",
+  throw permissionError(
     `${printable(directory, 300)} may not be read, so it cannot be kept`,
-    {
-      hint: "change its permissions, have Git ignore it, or let its owner take the snapshot",
-      data: { path: printable(directory, 300) },
-    },
+    "change its permissions, have Git ignore it, or let its owner take the snapshot",
+    { path: printable(directory, 300) },
   );
 }
 

@@ -54,27 +54,23 @@ const FEW = 24;
 
 /** One look at a tree, as fast as it can be done, and a second one to see whether it held still. */
 export class Look {
-  readonly #studio: Studio;
-  readonly #place: TreePlace;
   readonly #options: { readonly withIgnored: boolean };
   readonly #root: ByteText;
   readonly #old: Picture | null;
   read = 0;
 
   constructor(
-    studio: Studio,
-    place: TreePlace,
+    private readonly studio: Studio,
+    private readonly place: TreePlace,
     options: { readonly withIgnored: boolean; readonly old: Picture | null },
   ) {
-    this.#studio = studio;
-    this.#place = place;
     this.#options = options;
     this.#root = toByteText(place.root);
     this.#old = options.old;
   }
 
   async first(): Promise<Seen> {
-    const { trees } = this.#studio;
+    const { trees } = this.studio;
     const old = this.#old;
     // Git lists names while we look at those of the last time.
     const listing = this.#list();
@@ -120,7 +116,7 @@ export class Look {
     staged: readonly Staged[] | null,
     { pulse, isDry }: { readonly pulse: () => Promise<void>; readonly isDry: boolean },
   ) {
-    const { trees, git } = this.#studio;
+    const { trees, git } = this.studio;
     const { paths, rows, oldAt } = seen;
     const old = this.#old;
     const hasher = new Hasher(trees, this.#root, put);
@@ -158,8 +154,8 @@ export class Look {
       if (this.read++ % 64 === 0) await pulse();
       oids[i] = await hasher.hash(path, rows, i);
     }
-    const database = new ObjectDatabase(this.#studio.platform, git, objectPlace(this.#studio, this.#place));
-    const large = await hasher.large(git, this.#place, paths, rows, isDry ? null : database);
+    const database = new ObjectDatabase(this.studio.platform, git, objectPlace(this.studio, this.place));
+    const large = await hasher.large(git, this.place, paths, rows, isDry ? null : database);
     for (const [i, oid] of large) oids[i] = oid;
     await database.flush();
     if (large.size > 0 && !isDry) await this.#syncPacks();
@@ -170,7 +166,7 @@ export class Look {
 
   /** A second look at everything: names, kinds, permissions, sizes and times. */
   async isStill(picture: Picture): Promise<boolean> {
-    const { trees } = this.#studio;
+    const { trees } = this.studio;
     // One after the other: whatever changed until Git had listed the names is seen by the look at them.
     if ((await this.#list()).mark !== picture.listingMark) return false;
     const rows = new Float64Array(picture.rows.length);
@@ -198,10 +194,10 @@ export class Look {
     if (staged !== null) for (const oid of blobsOf(staged)) known.add(oid);
     if (staged !== null && head !== null) {
       const args = ["ls-tree", "-r", "-t", "-d", "-z", "--full-tree", head];
-      const listed = await ask(this.#studio.git, args, { cwd: this.#place.root }, "reading the last commit");
+      const listed = await ask(this.studio.git, args, { cwd: this.place.root }, "reading the last commit");
       for (const [, oid] of byteTextOf(listed).matchAll(/(?:^|\0)040000 tree ([0-9a-f]+)\t/g))
         known.add(oid!);
-      known.add((await headTree(this.#studio, this.#place, head)) ?? "");
+      known.add((await headTree(this.studio, this.place, head)) ?? "");
     }
     known.delete("");
     return known;
@@ -210,24 +206,24 @@ export class Look {
   /** What the index and the root itself are like, to see whether anything happened to them. */
   async marks(nowMs: number): Promise<{ readonly indexMark: string; readonly rootMark: string }> {
     return {
-      indexMark: await this.#mark(`${toByteText(this.#place.gitDir)}/index`, nowMs),
+      indexMark: await this.#mark(`${toByteText(this.place.gitDir)}/index`, nowMs),
       rootMark: await this.#mark(this.#root, nowMs),
     };
   }
 
   async #mark(path: ByteText, nowMs: number): Promise<string> {
-    const { clock } = this.#studio.platform;
-    const entry = await this.#studio.trees.look(path);
+    const { clock } = this.studio.platform;
+    const entry = await this.studio.trees.look(path);
     if (entry === null) return "none";
     const { size, inode, mtimeMs, ctimeMs } = entry;
     // What is still warm may change without a trace.
-    const isYoung = Math.max(mtimeMs, ctimeMs) > nowMs - (this.#studio.youngMs ?? YOUNG_MS);
+    const isYoung = Math.max(mtimeMs, ctimeMs) > nowMs - (this.studio.youngMs ?? YOUNG_MS);
     return isYoung ? `young ${clock.monotonicMs()}` : [size, inode, mtimeMs, ctimeMs].join(" ");
   }
 
   #list(): Promise<Listed> {
-    const { git, platform } = this.#studio;
-    return listNames(git, this.#place, this.#options.withIgnored, (data) => platform.digest.sha256(data));
+    const { git, platform } = this.studio;
+    return listNames(git, this.place, this.#options.withIgnored, (data) => platform.digest.sha256(data));
   }
 
   #changes(old: Picture, rows: Float64Array, directoryRows: Float64Array): number {
@@ -251,14 +247,14 @@ export class Look {
   }
 
   async #submodules(staged: readonly Staged[] | null): Promise<ReadonlyMap<ByteText, ObjectId>> {
-    const entries = staged ?? (await readIndex(this.#studio.git, this.#place));
+    const entries = staged ?? (await readIndex(this.studio.git, this.place));
     return new Map(entries.filter(isSubmodule).map(({ path, oid }) => [path, oid] as const));
   }
 
   /** The commit that a repository inside is on; else what the index has for it. */
   async #commitAt(path: ByteText, recorded: ObjectId | null): Promise<ObjectId> {
-    const { platform, git, trees } = this.#studio;
-    const root = `${this.#place.root}/${fromByteText(path)}`;
+    const { platform, git, trees } = this.studio;
+    const root = `${this.place.root}/${fromByteText(path)}`;
     if (!isText(path) || (await trees.look(`${this.#root}/${path}/.git`)) === null) return recorded ?? "";
     try {
       const repository = await findRepository(platform, root, {}, git);
@@ -270,7 +266,7 @@ export class Look {
   }
 
   async #assemble(put: Put, seen: Seen, oids: readonly ObjectId[]): Promise<Unlisted & { picture: Picture }> {
-    const { trees, git } = this.#studio;
+    const { trees, git } = this.studio;
     const { paths, rows } = seen;
     const old = this.#old;
     const live = new Set<ByteText>();
@@ -281,7 +277,7 @@ export class Look {
     // A directory in a file's place may be as hollow as any other; a repository is not.
     const nested = new Set(paths.filter((_, i) => kindAt(rows, i) === "directory" && oids[i] !== ""));
     const { hollow, odd } = await findUnlisted(
-      { git, trees, place: this.#place, root: this.#root },
+      { git, trees, place: this.place, root: this.#root },
       ["", ...live],
       (directory) => live.has(directory) || nested.has(directory),
       this.#options.withIgnored,
@@ -319,8 +315,8 @@ export class Look {
 
   /** Git may have put a very large file into a pack of its own. */
   async #syncPacks(): Promise<void> {
-    const directory = `${this.#place.commonDir}/objects/pack`;
-    const { files } = this.#studio.platform;
+    const directory = `${this.place.commonDir}/objects/pack`;
+    const { files } = this.studio.platform;
     if ((await files.stat(directory)) !== null) await files.syncDirectory(directory);
   }
 }

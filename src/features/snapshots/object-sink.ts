@@ -23,8 +23,6 @@ export interface SinkOptions {
 
 /** Where a snapshot's new objects go. What others refer to already is left out. */
 export class ObjectSink {
-  readonly #platform: Platform;
-  readonly #place: ObjectPlace;
   readonly #database: ObjectDatabase;
   readonly #packs: PackWriter;
   /** New ones, as long as they are few. */
@@ -35,13 +33,11 @@ export class ObjectSink {
   written = 0;
 
   constructor(
-    platform: Platform,
+    private readonly platform: Platform,
     git: LastingGit,
-    place: ObjectPlace,
+    private readonly place: ObjectPlace,
     { known, id, isDry = false }: SinkOptions,
   ) {
-    this.#platform = platform;
-    this.#place = place;
     this.#known = new Set(known);
     this.isDry = isDry;
     this.#database = new ObjectDatabase(platform, git, place);
@@ -49,7 +45,7 @@ export class ObjectSink {
   }
 
   async put(type: ObjectType, content: Uint8Array): Promise<ObjectId> {
-    const oid = nameOf(this.#platform, this.#place.config.objectFormat, type, content);
+    const oid = nameOf(this.platform, this.place.config.objectFormat, type, content);
     if (this.isDry || this.#known.has(oid)) return oid;
     this.#known.add(oid);
     this.written++;
@@ -78,7 +74,7 @@ export class ObjectSink {
    */
   async settle(): Promise<void> {
     for (const { type, content } of this.#few?.values() ?? []) {
-      const oid = nameOf(this.#platform, this.#place.config.objectFormat, type, content);
+      const oid = nameOf(this.platform, this.place.config.objectFormat, type, content);
       if ((await this.#database.read(oid)) === null) await this.#database.writeObject(type, content);
     }
     await this.#database.flush();

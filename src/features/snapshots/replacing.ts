@@ -27,7 +27,7 @@ export interface Replacement {
 }
 
 /** The data plane has rules of its own: an old issue must not come back over a newer one without its lease. */
-export function isDataPlane(path: ByteText): boolean {
+function isDataPlane(path: ByteText): boolean {
   return path === ".cotenant" || path.startsWith(".cotenant/");
 }
 

@@ -1,9 +1,10 @@
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { CotenantError, during } from "../../errors/cotenant-error";
 import { decode } from "../../identity/path-text";
 import { foldCrockford, parseUlid, printable, type Ulid } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 import type { Platform } from "../../platform/platform";
 import { replaceFile } from "../../platform/replace-file";
+import { writeNew } from "../../platform/write-new";
 import { layoutOf, type Modes } from "../../store/layout";
 import { shortId } from "../issues/short-id";
 import { type Descriptor, decodeDescriptor, encodeDescriptor } from "./descriptor";
@@ -79,11 +80,7 @@ export class Shelf {
 
   /** A name for a file that is under way, in a place that is cleared away with the snapshot. */
   async aside(id: string): Promise<string> {
-    try {
-      return `${await this.#room(id)}/ref`;
-    } catch (error) {
-      throw fileFailure(error, "making room for a snapshot", this.root);
-    }
+    return during("making room for a snapshot", this.root, async () => `${await this.#room(id)}/ref`);
   }
 
   async #room(id: string): Promise<string> {
@@ -97,21 +94,15 @@ export class Shelf {
   async put(descriptor: Descriptor): Promise<void> {
     const { files } = this.#platform;
     const directory = `${this.root}/${descriptor.snapshot_id}`;
-    const bytes = new TextEncoder().encode(encodeDescriptor(descriptor));
-    try {
+    const text = encodeDescriptor(descriptor);
+    await during("writing a snapshot's descriptor", directory, async () => {
       // Names and content together: a disk takes them as one.
       const changed = [directory, this.root, this.#control];
       await this.#room(descriptor.snapshot_id);
-      const fd = await files.open(`${directory}/${DESCRIPTOR}`, "create", this.#modes.file);
-      try {
-        for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-        await files.syncAll([fd], changed);
-      } finally {
-        await files.close(fd);
-      }
-    } catch (error) {
-      throw fileFailure(error, "writing a snapshot's descriptor", directory);
-    }
+      await writeNew(files, `${directory}/${DESCRIPTOR}`, text, this.#modes.file, (fd) =>
+        files.syncAll([fd], changed),
+      );
+    });
   }
 
   /** The instant at which it becomes visible; on the disk when this returns. Under the mutex, after the token check. */

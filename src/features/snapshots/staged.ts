@@ -41,7 +41,7 @@ export async function keepStaged(
   };
 }
 
-export function joinNames(names: readonly ByteText[]): Uint8Array {
+function joinNames(names: readonly ByteText[]): Uint8Array {
   return bytesOf(names.map((name) => `${name}\0`).join(""));
 }
 

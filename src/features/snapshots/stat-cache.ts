@@ -1,6 +1,8 @@
 import { bytesOf, byteTextOf } from "../../git/byte-text";
+import { freshSuffix } from "../../platform/hex";
 import type { Platform } from "../../platform/platform";
 import { ROW } from "../../platform/trees";
+import { writeNew } from "../../platform/write-new";
 import type { Modes } from "../../store/layout";
 import type { Picture } from "./picture";
 
@@ -143,17 +145,11 @@ export async function saveRemembered(
   modes: Modes,
 ): Promise<void> {
   const { files, random } = platform;
-  const suffix = Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const fresh = `${path}.new-${suffix}`;
+  const fresh = `${path}.new-${freshSuffix(random)}`;
   try {
     const bytes = encodeRemembered(platform, remembered);
     await files.makeDirectory(path.slice(0, path.lastIndexOf("/")), modes.directory);
-    const fd = await files.open(fresh, "create", modes.file);
-    try {
-      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-    } finally {
-      await files.close(fd);
-    }
+    await writeNew(files, fresh, bytes, modes.file);
     await files.rename(fresh, path);
   } catch {
     await Promise.resolve(files.unlink(fresh)).catch(() => {});

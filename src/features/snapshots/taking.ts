@@ -2,7 +2,8 @@ import type { Session } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
 import { fromByteText } from "../../git/byte-text";
 import type { RefWriter } from "../../git/refs";
-import { makeUlid, type Ulid } from "../../kernel/ids";
+import type { Ulid } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import { modesFor } from "../../store/layout";
 import { SCHEMA_VERSION } from "../../store/schema";
 import { accessOf } from "../worktrees/access";
@@ -147,7 +148,7 @@ async function remembered(room: Darkroom, { requestId = null }: SnapshotWish): P
 async function make(room: Darkroom, wish: SnapshotWish, token: number | null): Promise<Taken> {
   const { workspace, session, studio, place, shelf } = room;
   const { platform } = studio;
-  const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
+  const id = newUlid(platform);
   await intend(room, id, wish.requestId ?? null, token);
   let captured: Captured | null = null;
   let writer: RefWriter | null = null;

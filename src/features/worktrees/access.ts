@@ -1,7 +1,7 @@
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
-import { type FactName, parseFactName } from "../../kernel/facts";
+import { type FactName, factName } from "../../kernel/facts";
 import type { WorktreeId } from "../../kernel/ids";
 import { writerKey } from "./writer-lock";
 
@@ -20,7 +20,7 @@ export function accessJson(access: Access): { readonly access: Access; readonly 
 }
 
 export function accessFact(worktreeId: WorktreeId): FactName {
-  return orThrow(parseFactName(`access:${worktreeId}`));
+  return factName("access", worktreeId);
 }
 
 export async function accessOf(

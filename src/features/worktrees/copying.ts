@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { limitError } from "../../errors/cotenant-error";
 import { byteTextOf, toByteText } from "../../git/byte-text";
 import type { Git } from "../../platform/git";
 import type { BytePath, Trees } from "../../platform/trees";
@@ -29,13 +29,10 @@ export async function copyIgnored(
   );
   const paths = names(listed).filter((path) => !isOwn(path) && !path.endsWith("/"));
   if (paths.length > MOST_FILES)
-    throw new CotenantError(
-      "E_LIMIT",
+    throw limitError(
       `worktree.copy fits ${paths.length} files; the limit is ${MOST_FILES}`,
-      {
-        hint: "copy less, and let worktree.setup make the rest",
-        data: { setting: "worktree.copy", files: paths.length },
-      },
+      "copy less, and let worktree.setup make the rest",
+      { setting: "worktree.copy", files: paths.length },
     );
   const copied: string[] = [];
   for (const path of paths)
@@ -71,7 +68,7 @@ function isOwn(path: BytePath): boolean {
 }
 
 /** Names with a zero byte after each, one character per byte. */
-export function names(bytes: Uint8Array): BytePath[] {
+function names(bytes: Uint8Array): BytePath[] {
   const found: BytePath[] = [];
   for (let at = 0; at < bytes.length; ) {
     let end = bytes.indexOf(0, at);

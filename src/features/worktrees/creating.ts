@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, policyError } from "../../errors/cotenant-error";
 import { toByteText } from "../../git/byte-text";
 import { below, parentOf } from "../../identity/path-text";
 import { listWorktrees } from "../../identity/worktree-list";
@@ -39,13 +39,10 @@ export async function createWorktree(yard: Yard, creation: Creation): Promise<Cr
   const { git } = machineOf(yard);
   const { repository, config } = yard.workspace;
   if (config.values["worktree.mode"] === "off")
-    throw new CotenantError(
-      "E_POLICY",
+    throw policyError(
       "this repository works in one directory: no worktrees are made for it",
-      {
-        hint: "work here, or let whoever set worktree.mode = off change it",
-        data: { setting: "worktree.mode" },
-      },
+      "work here, or let whoever set worktree.mode = off change it",
+      { setting: "worktree.mode" },
     );
   const branch = checkBranch(creation.branch);
   await settleMakings(yard);
@@ -97,13 +94,10 @@ async function refuseCheckedOut(yard: Yard, branch: string): Promise<boolean> {
   const { repository } = yard.workspace;
   for (const worktree of await listWorktrees(platform, git, repository)) {
     if (worktree.branch !== branch || !worktree.exists) continue;
-    throw new CotenantError(
-      "E_POLICY",
+    throw policyError(
       `branch ${printable(branch)} is checked out in ${printable(worktree.root, 500)}`,
-      {
-        hint: "work there, or name another branch",
-        data: { branch, root: worktree.root, worktree_id: worktree.worktreeId },
-      },
+      "work there, or name another branch",
+      { branch, root: worktree.root, worktree_id: worktree.worktreeId },
     );
   }
   const args = ["show-ref", "--verify", "--quiet", `refs/heads/${branch}`];
@@ -130,10 +124,7 @@ export async function refuseBranch(yard: Yard, branch: string, hint = "name anot
     taken === branch
       ? `branch ${printable(branch)} exists already`
       : `branch ${printable(branch)} cannot be made beside ${printable(taken)}`;
-  throw new CotenantError("E_POLICY", words, {
-    hint,
-    data: { branch, taken },
-  });
+  throw policyError(words, hint, { branch, taken });
 }
 
 async function startingPoint(
@@ -149,9 +140,7 @@ async function startingPoint(
   const commit = await askMaybe(git, args, { cwd });
   if (commit !== null && commit !== "") return commit;
   if (base === null)
-    throw new CotenantError("E_POLICY", "there is no commit yet that a worktree could start at", {
-      hint: "make a first commit",
-    });
+    throw policyError("there is no commit yet that a worktree could start at", "make a first commit");
   throw new CotenantError("E_NOT_FOUND", `there is no commit "${printable(base)}" to start at`, {
     hint: "name a branch, a tag or a commit that is in this clone",
     data: { base: printable(base) },
@@ -174,13 +163,10 @@ export async function refusePlace(yard: Yard, place: string): Promise<void> {
       below(real, commonDir) === null &&
       (await git.run(["check-ignore", "--quiet", "--", `${inside}/`], { cwd: root })).status === 0;
     if (isIgnored) continue;
-    throw new CotenantError(
-      "E_POLICY",
+    throw policyError(
       `${printable(place, 500)} is inside ${printable(root, 500)}, which would take it for its own content`,
-      {
-        hint: "name a place outside the repository with --path, or leave it out",
-        data: { path: place, root },
-      },
+      "name a place outside the repository with --path, or leave it out",
+      { path: place, root },
     );
   }
 }

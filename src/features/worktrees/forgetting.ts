@@ -2,7 +2,8 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { toByteText } from "../../git/byte-text";
 import { decode, parentOf } from "../../identity/path-text";
 import { listWorktrees, standingOf, type WorktreeEntry } from "../../identity/worktree-list";
-import { makeUlid, printable, type WorktreeId } from "../../kernel/ids";
+import { printable, type WorktreeId } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import { accessFact } from "./access";
 import { askLine, askMaybe, LONG_MS } from "./git-calls";
 import { type Ending, endHomeless, storedId } from "./homeless";
@@ -71,7 +72,7 @@ export async function forgetAt(yard: Yard, place: string): Promise<void> {
 }
 
 /** Takes away what Git has on record of a worktree that is not at its place. The caller holds the lock of all of them. */
-export async function forgetRecord(
+async function forgetRecord(
   yard: Yard,
   { root, gitDir }: Pick<WorktreeEntry, "root" | "gitDir">,
 ): Promise<void> {
@@ -120,7 +121,7 @@ async function keep(yard: Yard, worktree: WorktreeEntry): Promise<string | null>
   );
   const args = [...place, "commit-tree", "-m", message, ...parents, tree];
   const commit = await askLine(git, args, { ...options, env }, "keeping what a worktree led to");
-  const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
+  const id = newUlid(platform);
   const ref = `refs/cotenant/gone/${id}`;
   const update = [...place, "-c", "core.fsync=all", "update-ref", ref, commit, ""];
   await askLine(git, update, options, "keeping what a worktree led to");

@@ -3,7 +3,8 @@ import { toByteText } from "../../git/byte-text";
 import { parentOf } from "../../identity/path-text";
 import { readWorktreeIdentity } from "../../identity/worktree";
 import { listWorktrees } from "../../identity/worktree-list";
-import { makeUlid, printable, type Ulid, type WorktreeId } from "../../kernel/ids";
+import { printable, type Ulid, type WorktreeId } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import type { Descriptor } from "../../platform/platform";
 import { forgetAt, forgetGoneAt } from "./forgetting";
 import { LONG_MS } from "./git-calls";
@@ -40,7 +41,7 @@ export interface Made {
   readonly newBranch: NewBranch | null;
 }
 
-export type RunThere = (args: readonly string[], doing: string) => Promise<void>;
+type RunThere = (args: readonly string[], doing: string) => Promise<void>;
 
 /**
  * Makes a worktree under a name of ours, and gives it its own when it is whole. Whoever dies on the way leaves an intent
@@ -90,7 +91,7 @@ export async function settleMakings(yard: Yard): Promise<string[]> {
 
 async function intend(yard: Yard, { place, branch, isNewBranch, commit, record }: Wanted): Promise<Making> {
   const { clock, random, processes } = machineOf(yard).platform;
-  const id = makeUlid(clock.wallMs(), random.bytes(10));
+  const id = newUlid({ clock, random });
   const making: Making = {
     id,
     place,

@@ -1,6 +1,6 @@
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { CotenantError, during } from "../../errors/cotenant-error";
 import { joinPath, nameIn, parentOf } from "../../identity/path-text";
 import type { LastingGit } from "../../platform/git";
 import type { Descriptor, Later, Platform } from "../../platform/platform";
@@ -51,11 +51,7 @@ export async function oneAtATime<T>(yard: Yard, act: (lock: Descriptor) => Promi
 }
 
 export async function opened<T>(act: () => Later<T>, path: string): Promise<T> {
-  try {
-    return await act();
-  } catch (error) {
-    throw fileFailure(error, "locking a worktree's making", path);
-  }
+  return during("locking a worktree's making", path, () => act());
 }
 
 export async function quietly(act: () => Later<void>): Promise<void> {

@@ -1,10 +1,11 @@
 import type { Coordinator } from "../../coordinator/contract";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError } from "../../errors/cotenant-error";
 import { toByteText } from "../../git/byte-text";
 import { parentOf } from "../../identity/path-text";
 import { standingOf, type WorktreeEntry } from "../../identity/worktree-list";
-import { type FactName, factId, parseFactName } from "../../kernel/facts";
-import { makeUlid, printable } from "../../kernel/ids";
+import { type FactName, factId, factName } from "../../kernel/facts";
+import { printable } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import type { ProcessIdentity } from "../../platform/platform";
 import { accessFact } from "./access";
 import { forgetAt } from "./forgetting";
@@ -27,7 +28,7 @@ const REMOVING = "removing";
  */
 export async function removeWorktree(yard: Yard, worktree: WorktreeEntry, kept: Kept): Promise<void> {
   const { platform } = machineOf(yard);
-  const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
+  const id = newUlid(platform);
   const { root, worktreeId } = worktree;
   const workshop = `${parentOf(root) ?? ""}/.cotenant-gone-${id}`;
   const going: Going = {
@@ -149,7 +150,7 @@ async function log(
 ): Promise<void> {
   const { worktreeId, root, snapshotId } = going;
   const facts = new Map<FactName, Readonly<Record<string, unknown>> | null>([
-    [orThrow(parseFactName(`${REMOVING}:${going.id.toLowerCase()}`)), fact],
+    [factName(REMOVING, going.id.toLowerCase()), fact],
   ]);
   if (type === "worktree.removed" && worktreeId !== null) {
     facts.set(recordName(worktreeId), null);

@@ -27,7 +27,7 @@ export interface GitState {
 }
 
 /** Somebody with leases taken from a worktree. */
-export interface Presence {
+interface Presence {
   readonly agentId: string;
   readonly sessionId: string;
   readonly leases: number;
@@ -77,7 +77,7 @@ export async function surveyWorktrees(
   return surveyed;
 }
 
-export function writerOf(all: readonly LeaseStatus[], worktreeId: WorktreeId): LeaseStatus | null {
+function writerOf(all: readonly LeaseStatus[], worktreeId: WorktreeId): LeaseStatus | null {
   const key = writerKey(worktreeId);
   return all.find(({ lease, standing }) => lease.key === key && standing === "valid") ?? null;
 }

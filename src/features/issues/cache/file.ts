@@ -1,4 +1,5 @@
 import type { FolderWatcher } from "../../../coordinator/watched";
+import { freshSuffix } from "../../../platform/hex";
 import type { Platform } from "../../../platform/platform";
 import type { Modes } from "../../../store/layout";
 import { Catalog, type Place } from "./catalog";
@@ -250,8 +251,7 @@ export async function writeCatalog(
   startedMs: number,
 ): Promise<string | null> {
   const { files, random, clock } = platform;
-  const suffix = Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const temporary = `${path}.new-${suffix}`;
+  const temporary = `${path}.new-${freshSuffix(random)}`;
   try {
     const directory = path.slice(0, path.lastIndexOf("/"));
     if ((await files.stat(directory.slice(0, directory.lastIndexOf("/")))) === null) return null;

@@ -1,3 +1,4 @@
+import { isObject } from "../../../codec/json";
 import { type Span, threeWay } from "./sequence";
 
 /** What a merge leaves: the same on both sides, or what each side has where they contradict each other. */
@@ -59,7 +60,7 @@ export function mergeSet(
 }
 
 /** All that is in the left or the right, once, each where its side has put it. */
-export function mergedOrder(
+function mergedOrder(
   base: readonly string[],
   left: readonly string[],
   right: readonly string[],
@@ -100,8 +101,4 @@ export function isEqual(one: unknown, other: unknown): boolean {
   const names = Object.keys(one);
   if (names.length !== Object.keys(other).length) return false;
   return names.every((name) => Object.hasOwn(other, name) && isEqual(one[name], other[name]));
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

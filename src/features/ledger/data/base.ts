@@ -1,5 +1,5 @@
 import type { Coordinator } from "../../../coordinator/contract";
-import type { Fact, FactName } from "../../../kernel/facts";
+import { type Fact, type FactName, factName } from "../../../kernel/facts";
 import type { Ulid, WorktreeId } from "../../../kernel/ids";
 
 /**
@@ -16,7 +16,7 @@ const MOST_KEPT = 150;
 const OID = /^[0-9a-f]{40,64}$/;
 
 export function baseName(worktreeId: WorktreeId): FactName {
-  return `ledger-base:${worktreeId.replace(":", "-")}` as FactName;
+  return factName("ledger-base", worktreeId.replace(":", "-"));
 }
 
 export async function readBase(

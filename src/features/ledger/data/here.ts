@@ -17,19 +17,18 @@ import {
 
 /** The data of one worktree, as it stands on the disk. */
 export class DataHere {
-  readonly #workspace: Workspace;
-  readonly #copy: LedgerCopy;
   readonly root: string;
 
-  constructor(workspace: Workspace, copy: LedgerCopy) {
-    this.#workspace = workspace;
-    this.#copy = copy;
+  constructor(
+    private readonly workspace: Workspace,
+    private readonly copy: LedgerCopy,
+  ) {
     this.root = workspace.repository.worktreeRoot;
   }
 
   /** Every data file with its blob id; those that are too large without. Nothing is written for it, no link followed. */
   async blobs(): Promise<{ blobs: Map<string, string>; large: readonly string[] }> {
-    const { files } = this.#workspace.surroundings.platform;
+    const { files } = this.workspace.surroundings.platform;
     const ids = toIds((await files.readDirectory(`${this.root}/${ISSUES}`)) ?? []);
     const results = toIds(
       ((await files.readDirectory(`${this.root}/.cotenant/${RESULTS}`)) ?? [])
@@ -43,7 +42,7 @@ export class DataHere {
     ];
     const { paths, large } = await this.#plainFiles(candidates);
     if (paths.length === 0) return { blobs: new Map(), large };
-    const text = await this.#copy.text(
+    const text = await this.copy.text(
       ["hash-object", "--no-filters", "--stdin-paths"],
       paths.map((path) => `${this.root}/${path}\n`).join(""),
     );
@@ -52,7 +51,7 @@ export class DataHere {
   }
 
   async #plainFiles(candidates: readonly string[]): Promise<{ paths: string[]; large: string[] }> {
-    const { files } = this.#workspace.surroundings.platform;
+    const { files } = this.workspace.surroundings.platform;
     const stats = new Float64Array(4 * candidates.length);
     await files.lstatAll(candidates.length, (i) => `${this.root}/${candidates[i]}`, stats);
     const there = candidates.flatMap((path, i) =>
@@ -65,7 +64,7 @@ export class DataHere {
   }
 
   async read(path: string): Promise<string | null> {
-    const { files } = this.#workspace.surroundings.platform;
+    const { files } = this.workspace.surroundings.platform;
     if ((await files.lstat(`${this.root}/${path}`))?.kind !== "file") return null;
     const bytes = await files.readFile(`${this.root}/${path}`);
     return bytes === null ? null : new TextDecoder().decode(bytes);
@@ -73,7 +72,7 @@ export class DataHere {
 
   /** What HEAD has of it: whatever equals that is nobody's unsaved work. */
   async committed(): Promise<Map<string, string>> {
-    const { git } = this.#workspace.surroundings;
+    const { git } = this.workspace.surroundings;
     const { status, stdout, stderr } = await git.run(
       ["ls-tree", "-r", "-z", "--full-tree", "HEAD", "--", ...DATA_PATHS],
       { cwd: this.root, timeoutMs: 60_000 },
@@ -85,7 +84,7 @@ export class DataHere {
 
   /** Every version of each file in the history of HEAD, newest first. */
   async versions(): Promise<Map<string, string[]>> {
-    const { git } = this.#workspace.surroundings;
+    const { git } = this.workspace.surroundings;
     const { status, stdout } = await git.run(versionsUpTo("HEAD"), { cwd: this.root, timeoutMs: 60_000 });
     return status === 0 ? versionsIn(new TextDecoder().decode(stdout)) : new Map();
   }

@@ -1,5 +1,4 @@
-import { parseUlid, type Ulid } from "../../../kernel/ids";
-import { isRefusal } from "../../../kernel/refusal";
+import { type Ulid, ulidIn } from "../../../kernel/ids";
 import { MOST_CHARACTERS } from "../../issues/merge/reading";
 import { type AppendOnly, COMMENTS, DEPENDENCIES, EVENTS, LABELS, RESULTS } from "../../issues/stamps";
 
@@ -54,6 +53,6 @@ export function linesPath(id: Ulid | null, file: AppendOnly): string {
 
 /** Only the canonical spelling: no two names for one issue. */
 function ulid(text: string): Ulid | null {
-  const id = parseUlid(text);
-  return isRefusal(id) || id !== text ? null : id;
+  const id = ulidIn(text);
+  return id === text ? id : null;
 }

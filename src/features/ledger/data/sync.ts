@@ -40,33 +40,25 @@ type Pushed = { readonly head: string } | NotTaken;
 
 /** One merge of a worktree's data with the branch: what changed here, what changed there, what was last common. */
 export class DataSync {
-  readonly #open: OpenLedger;
-  readonly #workspace: Workspace;
-  readonly #session: Session;
   readonly #here: DataHere;
-  readonly #only: ReadonlySet<Ulid> | null;
 
   /** `only`: which issues are brought into this worktree; all others stay here as they are. Null: every one. */
   constructor(
-    open: OpenLedger,
-    workspace: Workspace,
-    session: Session,
-    only: ReadonlySet<Ulid> | null = null,
+    private readonly open: OpenLedger,
+    private readonly workspace: Workspace,
+    private readonly session: Session,
+    private readonly only: ReadonlySet<Ulid> | null = null,
   ) {
-    this.#only = only;
-    this.#open = open;
-    this.#workspace = workspace;
-    this.#session = session;
     this.#here = new DataHere(workspace, open.copy);
   }
 
   async run(): Promise<SyncResult> {
-    const { ledger, remote } = this.#open;
+    const { ledger, remote } = this.open;
     let firstTip: string | null = null;
     for (let retries = 0; ; retries++) {
       const tip = await remote.attach();
       firstTip ??= tip;
-      const known = await readBase(this.#workspace.coordinator, this.#session.actor.worktreeId);
+      const known = await readBase(this.workspace.coordinator, this.session.actor.worktreeId);
       const base = await this.#present(known, tip);
       const scene = await this.#look(tip, base);
       const merged = planSync(scene.files, scene.contents, (text) => this.#sha256(text));
@@ -88,7 +80,7 @@ export class DataSync {
 
   /** Of the branch's issues those that are chosen, all of which are missing here. */
   async bring(choose: (there: readonly Ulid[]) => readonly Ulid[]): Promise<readonly Ulid[]> {
-    const { remote, copy } = this.#open;
+    const { remote, copy } = this.open;
     const tip = await remote.attach();
     const there = await treeOf(copy, tip, DATA_PATHS);
     const chosen = new Set(choose(issuesAmong([...there.keys()])));
@@ -98,8 +90,8 @@ export class DataSync {
     const tooLarge = new Set(await this.#tooLarge(all));
     const files = all.filter(({ path }) => !tooLarge.has(path));
     const plan = planSync(files, await this.#contents(files), (text) => this.#sha256(text));
-    const { platform } = this.#workspace.surroundings;
-    const { written } = await applyHere(this.#session, platform, this.#here.root, plan.here, []);
+    const { platform } = this.workspace.surroundings;
+    const { written } = await applyHere(this.session, platform, this.#here.root, plan.here, []);
     return written;
   }
 
@@ -108,12 +100,12 @@ export class DataSync {
   /** A base that this machine does not have any more, or that is no part of the ledger, is none. */
   async #present(base: SyncBase | null, tip: string): Promise<SyncBase | null> {
     if (base === null) return null;
-    const { status } = await this.#open.copy.run(["merge-base", "--is-ancestor", base.commit, tip]);
+    const { status } = await this.open.copy.run(["merge-base", "--is-ancestor", base.commit, tip]);
     return status === 0 ? base : null;
   }
 
   async #look(tip: string, base: SyncBase | null) {
-    const { copy } = this.#open;
+    const { copy } = this.open;
     const { blobs: here, large } = await this.#here.blobs();
     const there = await treeOf(copy, tip, [...DATA_PATHS, TOKENS_PATH]);
     const trees = new Map<string, ReadonlyMap<string, string>>();
@@ -141,9 +133,7 @@ export class DataSync {
     const there = files.flatMap(({ path, there: oid }) => (oid === null ? [] : [{ path, oid }]));
     if (there.length === 0) return [];
     const asked = there.map(({ oid }) => `${oid}\n`).join("");
-    const sizes = (await this.#open.copy.text(["cat-file", "--batch-check=%(objectsize)"], asked)).split(
-      "\n",
-    );
+    const sizes = (await this.open.copy.text(["cat-file", "--batch-check=%(objectsize)"], asked)).split("\n");
     return there
       .filter(({ path }, i) => !(Number(sizes[i]) <= largestBytes(parseDataPath(path)!)))
       .map(({ path }) => path);
@@ -153,7 +143,7 @@ export class DataSync {
     return paths.flatMap((path) => {
       const id = parseDataPath(path)?.id ?? null;
       if (id !== null) return [{ id, why: `${path} is too large` }];
-      this.#workspace.warnings.push(`${path} is too large: it was neither sent nor received`);
+      this.workspace.warnings.push(`${path} is too large: it was neither sent nor received`);
       return [];
     });
   }
@@ -165,10 +155,10 @@ export class DataSync {
   async #others({ branch }: Plan, { here, there }: Contents): Promise<Plan["unreadable"]> {
     const ids = issuesAmong([...branch.keys()].filter((path) => !path.endsWith(`/${COMMENTS}`)));
     if (ids.length === 0) return [];
-    const { ledger, remote } = this.#open;
-    const cloneId = await ledger.cloneId(this.#session.actor);
+    const { ledger, remote } = this.open;
+    const cloneId = await ledger.cloneId(this.session.actor);
     const claims = await remote.seen(ids);
-    const facts = await this.#workspace.coordinator.facts({ names: ids.map(stampName) });
+    const facts = await this.workspace.coordinator.facts({ names: ids.map(stampName) });
     return ids.flatMap((id) => {
       const record = recordAt(claims.get(id));
       if (record === null || !record.isHeld || record.cloneId === cloneId) return [];
@@ -191,7 +181,7 @@ export class DataSync {
 
   async #treeOrNothing(commit: string): Promise<ReadonlyMap<string, string>> {
     try {
-      return await treeOf(this.#open.copy, commit, DATA_PATHS);
+      return await treeOf(this.open.copy, commit, DATA_PATHS);
     } catch {
       return new Map();
     }
@@ -199,12 +189,12 @@ export class DataSync {
 
   /** Every version that the branch ever had of each file, for a worktree that has never been merged with it. */
   async #history(tip: string): Promise<Map<string, Set<string>>> {
-    const text = await this.#open.copy.text(versionsUpTo(tip));
+    const text = await this.open.copy.text(versionsUpTo(tip));
     return new Map([...versionsIn(text)].map(([path, oids]) => [path, new Set(oids)]));
   }
 
   async #contents(files: readonly ThreeBlobs[]): Promise<Contents> {
-    const { copy } = this.#open;
+    const { copy } = this.open;
     const here = new Map<string, string>();
     for (const { path, here: oid } of files) {
       const text = oid === null ? null : await this.#here.read(path);
@@ -236,11 +226,11 @@ export class DataSync {
 
   /** The branch's new commit; the old one where there was nothing to say; else why it was not taken. */
   async #push({ branch }: Plan, tip: string, there: ReadonlyMap<string, string>): Promise<Pushed> {
-    const { copy, remote } = this.#open;
+    const { copy, remote } = this.open;
     const files = new Map([...branch].map(([path, text]) => [path, new TextEncoder().encode(text)]));
     if (files.size > 0) await this.#addTokens(files, there);
     if (files.size === 0) return { head: tip };
-    const { agentId, worktreeId } = this.#session.actor;
+    const { agentId, worktreeId } = this.session.actor;
     const issues = issuesAmong([...branch.keys()]);
     const claims = trailerLines({ agentId, worktreeId, issues: await this.#claims(issues, branch) });
     const subject = `Sync ${issues.length} ${issues.length === 1 ? "issue" : "issues"} from ${agentId}\n`;
@@ -269,8 +259,8 @@ export class DataSync {
   }
 
   #notTaken({ why }: NotTaken, isUnmoved: boolean, retries: number): CotenantError {
-    const { transport } = this.#open.copy;
-    const { branch } = this.#open.remote;
+    const { transport } = this.open.copy;
+    const { branch } = this.open.remote;
     if (!isUnmoved)
       return new CotenantError(
         "E_RETRIES_EXHAUSTED",
@@ -291,11 +281,11 @@ export class DataSync {
 
   /** PROTOCOL 26: the highest token that was ever heard of, for whoever finds claims gone. */
   async #addTokens(files: Map<string, Uint8Array>, there: ReadonlyMap<string, string>): Promise<void> {
-    const { ledger, remote } = this.#open;
+    const { ledger, remote } = this.open;
     const here = Math.max(await ledger.parts.local.highestToken(), await ledger.tokenFloor());
     const highest = await remote.highestToken(here);
     const oid = there.get(TOKENS_PATH) ?? null;
-    const { stdout } = await this.#open.copy.run(["cat-file", "blob", oid ?? "0"]);
+    const { stdout } = await this.open.copy.run(["cat-file", "blob", oid ?? "0"]);
     const written = oid === null ? null : decodeTokens(stdout);
     // One that nobody can have given out is put right.
     if (written === null || highest > written || !isWithinReach(written, highest))
@@ -310,13 +300,13 @@ export class DataSync {
     base: SyncBase | null,
     head: string,
   ): Promise<Omit<SyncResult, "head" | "retries">> {
-    const { platform } = this.#workspace.surroundings;
-    const isWanted = ({ id }: IssueWrite) => this.#only?.has(id) ?? true;
+    const { platform } = this.workspace.surroundings;
+    const isWanted = ({ id }: IssueWrite) => this.only?.has(id) ?? true;
     const left = plan.here.filter((write) => !isWanted(write)).map(({ id }) => id);
     const { mine, kept } = await this.#sortOut(plan.here.filter(isWanted), scene.isOnBranch);
     // Events of other issues would only be in the way of whoever commits this one.
-    const events = this.#only === null ? plan.events : [];
-    const { written, moved } = await applyHere(this.#session, platform, this.#here.root, mine, events);
+    const events = this.only === null ? plan.events : [];
+    const { written, moved } = await applyHere(this.session, platform, this.#here.root, mine, events);
     const stuck = [...left, ...kept, ...moved, ...plan.unreadable.map(({ id }) => id)];
     const next = nextBase(base, head, stuck);
     if (next !== null && JSON.stringify(next) !== JSON.stringify(base)) await this.#noteBase(next);
@@ -330,8 +320,8 @@ export class DataSync {
   }
 
   async #noteBase(base: SyncBase): Promise<void> {
-    const name: FactName = baseName(this.#session.actor.worktreeId);
-    await this.#session.write([], {
+    const name: FactName = baseName(this.session.actor.worktreeId);
+    await this.session.write([], {
       about: "what was last common with the ledger",
       facts: [],
       body: async () => ({
@@ -349,7 +339,7 @@ export class DataSync {
     isOnBranch: (path: string, oid: string) => boolean,
   ): Promise<{ mine: IssueWrite[]; kept: Ulid[] }> {
     const committed = await this.#here.committed();
-    const facts = await this.#workspace.coordinator.facts({ names: writes.map(({ id }) => stampName(id)) });
+    const facts = await this.workspace.coordinator.facts({ names: writes.map(({ id }) => stampName(id)) });
     const kept: Ulid[] = [];
     const mine = writes.map((write) => {
       const { id, text } = write;
@@ -368,7 +358,7 @@ export class DataSync {
   }
 
   #sha256(text: string): string {
-    return this.#workspace.surroundings.platform.digest.sha256(text);
+    return this.workspace.surroundings.platform.digest.sha256(text);
   }
 }
 
