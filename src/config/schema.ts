@@ -7,8 +7,8 @@ import { SYNC } from "./sections/sync";
 import { WORK } from "./sections/work";
 import { type Setting, type Settings, variableName } from "./setting";
 
-/** Every key there is. Defaults, validation, `config show`, the template and the reference page come from here. */
-const SCHEMA = {
+/** @public Every key there is. Defaults, validation, `config show`, the template and the reference page come from here. */
+export const SCHEMA = {
   ...WORK,
   ...LAND,
   ...ISSUES,

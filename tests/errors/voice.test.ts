@@ -2,13 +2,21 @@ import { describe, expect, it } from "vitest";
 import { ERRORS } from "../../src/errors/registry";
 import { filesBelow } from "../house/source";
 
+/** Errors that have a constructor of their own: the message, and then the hint. */
+const NAMED =
+  /\b(?:usage|policy|notFound|limit|conflict|protected|permission|git)Error\(\s*(["`])((?:\\.|(?!\1)[\s\S])*)\1(?:,\s*(["`])((?:\\.|(?!\3)[\s\S])*)\3)?/g;
+
 /** The message and the hint of every error in the code, as they are written there. */
 function wordsIn(text: string): string[] {
   const thrown = [
     ...text.matchAll(/(?:CotenantError|refuse)\(\s*"E_[A-Z_]+",\s*(["`])((?:\\.|(?!\1)[\s\S])*)\1/g),
+    ...text.matchAll(NAMED),
   ];
+  const named = [...text.matchAll(NAMED)].map(([, , , quote, hint]) => ["", quote, hint]);
   const hints = [...text.matchAll(/\bhint:\s*(["`'])((?:\\.|(?!\1)[\s\S])*)\1/g)];
-  return [...thrown, ...hints].map(([, , words]) => words!);
+  return [...thrown, ...hints, ...named.filter(([, , hint]) => hint !== undefined)].map(
+    ([, , words]) => words!,
+  );
 }
 
 /** Names that are written with a capital wherever they stand. */
@@ -49,5 +57,9 @@ describe("errors read as one voice", () => {
     const text = 'throw new CotenantError("E_USAGE", "Invalid thing.", { hint: "Do it now!" });';
     expect(wordsIn(text)).toEqual(["Invalid thing.", "Do it now!"]);
     expect(wordsIn(text).flatMap(faultsIn)).toHaveLength(5);
+    expect(wordsIn('throw usageError("Invalid thing.", `Do it now!`);')).toEqual([
+      "Invalid thing.",
+      "Do it now!",
+    ]);
   });
 });
