@@ -172,13 +172,12 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     () => import("../features/setup/commands/config-validate"),
   ),
   trust: one("allow what this repository loosens", () => import("../features/setup/commands/trust")),
-  "daemon start": one("look after leases in the background", () => import("../daemon/commands/daemon-start")),
-  "daemon stop": one("end it", () => import("../daemon/commands/daemon-stop")),
-  "daemon status": one("whether it runs, and what it does", () => import("../daemon/commands/daemon-status")),
-  "daemon install": one(
-    "print what makes systemd or launchd run it",
-    () => import("../daemon/commands/daemon-install"),
-  ),
+  ...verbs("daemon", () => import("../daemon/commands/daemon"), {
+    start: "look after leases in the background",
+    stop: "end it",
+    status: "whether it runs, and what it does",
+    install: "print what makes systemd or launchd run it",
+  }),
   "daemon run": one("run it in the foreground", () => import("../daemon/commands/daemon-run")),
   "validate leases": one(
     "log, index and what stands",

@@ -1,9 +1,9 @@
 import { isConfigKey } from "../config/schema";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
-import { engineInFront, watcherInFront } from "../daemon/in-front";
+import { engineInFront, followLogInFront, missedDaemonIn, watcherInFront } from "../daemon/in-front";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { callingProcess } from "../features/guard/calling-process";
-import { hooksWord, wordText } from "../features/hooks/commands/hooks-upkeep";
+import { hooksWord, wordText } from "../features/hooks/installing/upkeep";
 import { explainSandbox } from "../identity/sandbox";
 import { blockerLines } from "./blocker-text";
 import { COMMANDS } from "./commands";
@@ -79,6 +79,8 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
         doing: name,
         engine: (workspace) => engineInFront(workspace, process.argv[1] ?? null),
         watcher: watcherInFront,
+        missedDaemon: missedDaemonIn,
+        followLog: followLogInFront,
         holder: callingProcess,
       }).then(command.leavesHooks === true ? (workspace) => workspace : withHooks);
       return opened;

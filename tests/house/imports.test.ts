@@ -112,6 +112,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: ["errors", "platform", "identity"],
     because: "a table of tools and their variables, and the places that they name",
   },
+  "features/watch": {
+    may: [...BELOW_FEATURES, "features/*"],
+    because: "it tells what of anything needs a person; only operations and the edges look at it",
+  },
   "features/doctor": {
     may: [...BELOW_FEATURES, "features/*"],
     because: "it looks at everything and changes nothing; only the edges look at it",

@@ -1,12 +1,13 @@
 import type { Command, Context, Parsed } from "../../../cli/grammar/command";
 import { count } from "../../../cli/terminal/render";
 import { Workspace } from "../../../coordinator/workspace";
+import { missedDaemonIn } from "../../../daemon/in-front";
 import { missedDaemon } from "../../../daemon/missed";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { nodeTrees } from "../../../platform/node/trees";
 import { darkroomIn } from "../../snapshots/darkroom";
 import { repair } from "../../snapshots/repairing";
-import { lookAround } from "../../watch/commands/status-report";
+import { status } from "../../watch/operations/status";
 import { CHECKS } from "../checks";
 import { strictSnapshotsCheck } from "../checks/snapshots";
 import { diagnose } from "../diagnose";
@@ -67,7 +68,7 @@ function fineWords(findings: readonly Finding[], things: number | null): string 
 /** How much `status` lists; null where it cannot be asked: why is told by the checks. */
 async function forAPerson(context: Context, parsed: Parsed): Promise<number | null> {
   try {
-    return (await lookAround(await open(context, parsed))).findings.length;
+    return (await status(await open(context, parsed))).findings.length;
   } catch {
     return null;
   }
@@ -84,5 +85,6 @@ function open(context: Context, parsed: Parsed): Promise<Workspace> {
     session: parsed.text("session"),
     allowNetworkFs: parsed.has("allow-network-fs"),
     doing: "doctor",
+    missedDaemon: missedDaemonIn,
   });
 }

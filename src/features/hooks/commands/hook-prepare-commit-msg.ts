@@ -10,7 +10,7 @@ import { isReverting } from "./amending";
 import { answerCommit } from "./commit-answer";
 import { amends, noteOf } from "./commit-notes";
 import { asHook, PASSED } from "./hooking";
-import { hooksWord } from "./hooks-upkeep";
+import { hooksWord } from "../installing/upkeep";
 
 export const command: Command = {
   usage: "hook prepare-commit-msg <file> [<source> [<commit>]]",

@@ -2,9 +2,9 @@ import type { Context, Flag, Output, Parsed } from "../../../cli/grammar/command
 import { usage } from "../../../cli/grammar/parse";
 import { columns, count } from "../../../cli/terminal/render";
 import { printable, type Ulid } from "../../../kernel/ids";
-import { leftJsonOf, leftText } from "../../claims/commands/left-work";
+import { leftJsonOf } from "../../claims/commands/left-work";
 import { workersIn } from "../../ledger/workers";
-import { type LeftMap, leftAmong } from "../../snapshots/left-work";
+import { type LeftMap, leftAmong, leftText } from "../../snapshots/left-work";
 import type { IssueRow } from "../board";
 import { claimantOf, NO_WORKERS } from "../effective";
 import { parseLabel } from "../labels";

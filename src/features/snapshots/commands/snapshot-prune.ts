@@ -1,6 +1,6 @@
 import type { Command } from "../../../cli/grammar/command";
-import { parseAge } from "../../../cli/grammar/since";
 import { count } from "../../../cli/terminal/render";
+import { parseAge } from "../../../coordinator/since";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { type Doomed, planId, planRetention, removeSnapshot } from "../retention";
 import { meantSnapshot } from "../shelf";

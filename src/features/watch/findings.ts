@@ -1,28 +1,26 @@
-import { count, duration } from "../../../cli/terminal/render";
-import type { LeaseStatus } from "../../../coordinator/contract";
-import { approveCommand, proposalText, standingText } from "../../../coordinator/proposals";
-import type { Workspace } from "../../../coordinator/workspace";
-import type { Missed } from "../../../daemon/missed";
-import type { Escalated } from "../../../kernel/escalation";
-import { type LeaseId, printable } from "../../../kernel/ids";
-import type { Holder, Lease } from "../../../kernel/lease";
-import type { Pause } from "../../../kernel/pause";
-import type { Policy } from "../../../kernel/policy";
-import type { Proposal } from "../../../kernel/proposals";
-import { shellWord } from "../../../kernel/shell-word";
-import { inTheWay, type Ticket } from "../../../kernel/tickets";
-import { elapsedMs, type Instant, type Now } from "../../../kernel/time";
-import { endingCommand } from "../../../kernel/words";
-import type { Damage } from "../../../store/replay";
-import { passCommand } from "../../gates/commands/gate-words";
-import type { PendingGate } from "../../gates/waiting";
-import type { Seen } from "../../guard/overview";
-import type { Trespass } from "../../guard/trespasses";
-import { heldNow } from "../../guard/words";
-import type { HooksWord } from "../../hooks/installing/upkeep";
-import { objectionThen, type Violation } from "../../hooks/violations";
-import type { Homeless } from "../../worktrees/homeless";
-import { ofGoneWorktrees, stale, usedTwice, withoutHolder } from "./attention-holders";
+import type { LeaseStatus } from "../../coordinator/contract";
+import { approveCommand, proposalText, standingText } from "../../coordinator/proposals";
+import type { MissedDaemon, Workspace } from "../../coordinator/workspace";
+import type { Escalated } from "../../kernel/escalation";
+import { type LeaseId, printable } from "../../kernel/ids";
+import type { Holder, Lease } from "../../kernel/lease";
+import type { Pause } from "../../kernel/pause";
+import type { Policy } from "../../kernel/policy";
+import { count, duration } from "../../kernel/printing";
+import type { Proposal } from "../../kernel/proposals";
+import { shellWord } from "../../kernel/shell-word";
+import { inTheWay, type Ticket } from "../../kernel/tickets";
+import { elapsedMs, type Instant, type Now } from "../../kernel/time";
+import { endingCommand } from "../../kernel/words";
+import type { Damage } from "../../store/replay";
+import { type PendingGate, passCommand } from "../gates/waiting";
+import type { Seen } from "../guard/overview";
+import type { Trespass } from "../guard/trespasses";
+import { heldNow } from "../guard/words";
+import type { HooksWord } from "../hooks/installing/upkeep";
+import { objectionThen, type Violation } from "../hooks/violations";
+import type { Homeless } from "../worktrees/homeless";
+import { ofGoneWorktrees, stale, usedTwice, withoutHolder } from "./holder-findings";
 
 /** Something that does not mend itself, and what can safely be done about it. */
 export interface Finding {
@@ -43,7 +41,9 @@ export interface LeftIssue {
 export interface GatedIssue {
   readonly shortId: string;
   readonly title: string;
-  readonly gates: readonly PendingGate[];
+  /** The first of them. */
+  readonly gate: PendingGate;
+  readonly others: number;
 }
 
 /** What there is to look at. */
@@ -82,7 +82,7 @@ export interface Scene {
   /** Hooks that were wanted and are gone. */
   readonly hooks: HooksWord | null;
   /** What somebody counts on a daemon for, while none is running. */
-  readonly missedDaemon: Missed | null;
+  readonly missedDaemon: MissedDaemon | null;
 }
 
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
@@ -130,38 +130,49 @@ function toApprove(proposals: readonly Proposal[], policy: Policy): Finding[] {
   }));
 }
 
-const MOST_LEFT = 10;
+const MOST_LISTED = 10;
+
+/** The first of many findings of one kind; the rest is counted. */
+function firstOf<T>(
+  all: readonly T[],
+  {
+    code,
+    told,
+    rest,
+  }: {
+    readonly code: string;
+    told(one: T): Omit<Finding, "code">;
+    rest(more: string): Omit<Finding, "code">;
+  },
+): Finding[] {
+  const more = all.length - MOST_LISTED;
+  const findings = all.slice(0, MOST_LISTED).map(told);
+  if (more > 0) findings.push(rest(count(more, "more issue")));
+  return findings.map((finding) => ({ code, ...finding }));
+}
 
 /** Until somebody takes it. */
 function leftWork(left: readonly LeftIssue[]): Finding[] {
-  const told = left.slice(0, MOST_LEFT).map(({ shortId, title, words }) => ({
-    message: `${shortId} "${printable(title, 80)}" was ${words}`,
-    next: `take it over: cotenant claim acquire ${shortId}`,
-  }));
-  const more = left.length - told.length;
-  const rest = {
-    message: `and ${count(more, "more issue")} that somebody has left`,
-    next: "cotenant query available",
-  };
-  return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "work_left", ...finding }));
+  return firstOf(left, {
+    code: "work_left",
+    told: ({ shortId, title, words }) => ({
+      message: `${shortId} "${printable(title, 80)}" was ${words}`,
+      next: `take it over: cotenant claim acquire ${shortId}`,
+    }),
+    rest: (more) => ({ message: `and ${more} that somebody has left`, next: "cotenant query available" }),
+  });
 }
 
 /** Nobody is told otherwise: whoever did the work has given it back. */
 function gatesToPass(gated: readonly GatedIssue[]): Finding[] {
-  const told = gated.slice(0, MOST_LEFT).flatMap(({ shortId, title, gates: [first, ...others] }) => {
-    if (first === undefined) return [];
-    const more = others.length === 0 ? "" : ` and ${count(others.length, "other gate")}`;
-    return {
-      message: `${shortId} "${printable(title, 80)}" is done but for gate ${printable(first.key, 80)}${more}`,
-      next: passCommand(shortId, first),
-    };
+  return firstOf(gated, {
+    code: "gate_pending",
+    told: ({ shortId, title, gate, others }) => ({
+      message: `${shortId} "${printable(title, 80)}" is done but for gate ${printable(gate.key, 80)}${others === 0 ? "" : ` and ${count(others, "other gate")}`}`,
+      next: passCommand(shortId, gate),
+    }),
+    rest: (more) => ({ message: `and ${more} with gates to pass`, next: "cotenant query blocked" }),
   });
-  const more = gated.length - MOST_LEFT;
-  const rest = {
-    message: `and ${count(more, "more issue")} with gates to pass`,
-    next: "cotenant query blocked",
-  };
-  return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "gate_pending", ...finding }));
 }
 
 function hooksGone(word: HooksWord | null): Finding[] {
@@ -169,7 +180,7 @@ function hooksGone(word: HooksWord | null): Finding[] {
   return [{ code: "hooks_gone", message: word.message, next: word.next }];
 }
 
-function withoutDaemon(missed: Missed | null): Finding[] {
+function withoutDaemon(missed: MissedDaemon | null): Finding[] {
   return missed === null ? [] : [{ code: "daemon_missing", message: missed.message, next: missed.next }];
 }
 

@@ -3,7 +3,7 @@ import type { Terminal } from "../../../cli/terminal/terminal";
 import type { LoggedEvent } from "../../../coordinator/contract";
 import { printable } from "../../../kernel/ids";
 import { shownKey } from "../../../kernel/landing-right";
-import { EVENT_TYPES, recordsIn } from "./event-filter";
+import { EVENT_TYPES, recordsIn } from "../operations/events";
 
 /** An event as programs see it: the log's envelope without its chain, and without any hash of a secret. */
 export function eventJson(event: LoggedEvent): Record<string, unknown> {

@@ -1,7 +1,7 @@
-import type { Flag, Parsed } from "../../../cli/grammar/command";
-import { parseSince } from "../../../cli/grammar/since";
 import { nearest } from "../../../config/nearest";
-import type { HistoryFilter, LoggedEvent } from "../../../coordinator/contract";
+import type { LoggedEvent, Subscription } from "../../../coordinator/contract";
+import { parseSince, type Since } from "../../../coordinator/since";
+import { Statistics } from "../../../coordinator/statistics";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError, orThrow } from "../../../errors/cotenant-error";
 import { parseAgentId, parseUlid, printable } from "../../../kernel/ids";
@@ -12,11 +12,6 @@ import { keyOfIssue } from "../../issues/claim-refs";
 import { issuesIn } from "../../issues/desk";
 import { meantId } from "../../issues/meant";
 import { reachesInto } from "../../locks/operations";
-
-export const SINCE_FLAG: Flag = {
-  value: "<when>",
-  meaning: "only from then on: a duration ago (10m, 2h, 1d), an instant, or a sequence number",
-};
 
 const SHORT_TYPES = CLAIM_EVENTS.map((type) => type.slice("claim.".length));
 /** Of what is no lease. */
@@ -106,50 +101,99 @@ const WRITE_EVENTS = [
 export const EVENT_TYPES: readonly string[] = [...CLAIM_EVENTS, ...WRITE_EVENTS];
 const BEGINNINGS = [...new Set(WRITE_EVENTS.map((type) => type.slice(0, type.indexOf(".") + 1)))].join(", ");
 
-export const FILTER_FLAGS: Readonly<Record<string, Flag>> = {
-  key: { value: "<key>", meaning: "only about this key (file:src/app.ts), or this path", completes: "key" },
-  agent: { value: "<type:name>", meaning: "only by or about this agent", completes: "agent" },
-  type: {
-    value: "<type>",
-    meaning: "only events whose type begins so: claim.acquired, claim., acquired",
-    choices: EVENT_TYPES,
-  },
-  issue: { value: "<id>", meaning: "only about this issue", completes: "issue" },
-  path: {
-    value: "<prefix>",
-    meaning: "only about this file or directory, and what is in it",
-    completes: "path",
-  },
-  since: SINCE_FLAG,
-};
-
 type Test = (event: LoggedEvent) => boolean;
 
-export interface EventFilter {
-  readonly from: NonNullable<HistoryFilter["from"]> | undefined;
-  readonly isWanted: Test;
+/** Whom and what an event has to be about. Filters add up. */
+export interface EventsRequest {
+  /** A key (`file:src/app.ts`), or a path. */
+  readonly key?: string | undefined;
+  readonly agent?: string | undefined;
+  /** What its type begins with: `claim.acquired`, `claim.`, `acquired`. */
+  readonly type?: string | undefined;
+  readonly issue?: string | undefined;
+  /** A file or directory, and what is in it. */
+  readonly path?: string | undefined;
+  /** A duration ago (`10m`, `2h`, `1d`), an instant, or a sequence number. */
+  readonly since?: string | undefined;
+  /** Only the newest so many. */
+  readonly limit?: number | undefined;
 }
 
-/** What the flags ask for; whatever cannot be meant is refused before anything is read. */
-export async function readEventFilter(workspace: Workspace, parsed: Parsed): Promise<EventFilter> {
-  const { clock } = workspace.surroundings.platform;
-  const since = parsed.text("since");
-  const from = since === undefined ? undefined : parseSince(since, clock.wallMs());
+export interface Events {
+  /** What the log has, oldest first, archived segments included. */
+  readonly logged: AsyncIterable<LoggedEvent>;
+  /** What is logged from then on, once `logged` has been read. */
+  follow(listener: (event: LoggedEvent) => void): Promise<Subscription>;
+}
+
+const MOST = 1_000_000;
+
+/** The audit log. Whatever cannot be meant is refused before anything is read. */
+export async function events(workspace: Workspace, request: EventsRequest): Promise<Events> {
+  const { limit: newest } = request;
+  if (newest !== undefined && (newest < 1 || newest > MOST))
+    throw new CotenantError("E_USAGE", `--limit is from 1 to ${MOST}, not ${newest}`, {
+      hint: "see 'cotenant events --help'",
+    });
+  const from = startOf(workspace, request.since);
+  const isWanted = await filterOf(workspace, request, from);
+  let last = 0;
+  const where = (event: LoggedEvent) => {
+    last = Math.max(last, event.sequence);
+    return isWanted(event);
+  };
+  const wanted = {
+    where,
+    onUnreadable: noteUnreadable(workspace),
+    ...(from === undefined ? {} : { from }),
+    ...(newest === undefined ? {} : { newest }),
+  };
+  return {
+    logged: workspace.coordinator.history(wanted),
+    follow: (listener) =>
+      workspace.followLog((event) => {
+        if (isWanted(event)) listener(event);
+      }, last),
+  };
+}
+
+/** Adds up what the log has. */
+export async function stats(
+  workspace: Workspace,
+  request: { readonly since?: string | undefined; readonly onRead?: () => void },
+): Promise<Statistics> {
+  const from = startOf(workspace, request.since);
+  const isCounted = from === undefined ? () => true : isFrom(from);
+  const found = new Statistics();
+  const onUnreadable = noteUnreadable(workspace);
+  const wanted = { ground: true, onUnreadable, ...(from === undefined ? {} : { from }) };
+  for await (const event of workspace.coordinator.history(wanted)) {
+    if (isCounted(event)) found.take(event);
+    else found.prepare(event);
+    request.onRead?.();
+  }
+  return found;
+}
+
+function startOf({ surroundings }: Workspace, since: string | undefined): Since | undefined {
+  return since === undefined ? undefined : parseSince(since, surroundings.platform.clock.wallMs());
+}
+
+async function filterOf(
+  workspace: Workspace,
+  { type, agent, key, issue, path }: EventsRequest,
+  from: Since | undefined,
+): Promise<Test> {
   const tests: Test[] = from === undefined ? [] : [isFrom(from)];
-  const type = parsed.text("type");
   if (type !== undefined) tests.push(ofType(type));
-  const agent = parsed.text("agent");
   if (agent !== undefined) tests.push(ofAgent(orThrow(parseAgentId(agent))));
-  const key = parsed.text("key");
   if (key !== undefined) tests.push(about(await keysNamed(workspace, key)));
-  const issue = parsed.text("issue");
   if (issue !== undefined) tests.push(about([await issueNamed(workspace, issue)]));
-  const path = parsed.text("path");
   if (path !== undefined) tests.push(below((await workspace.path(path)).path));
-  return { from, isWanted: (event) => tests.every((test) => test(event)) };
+  return (event) => tests.every((test) => test(event));
 }
 
-export function isFrom(from: NonNullable<EventFilter["from"]>): Test {
+function isFrom(from: Since): Test {
   return "sequence" in from
     ? ({ sequence }) => sequence >= from.sequence
     : ({ timestamp }) => Date.parse(timestamp) >= from.timeMs;
@@ -213,14 +257,14 @@ async function issueNamed(workspace: Workspace, text: string): Promise<LeaseKey>
 }
 
 /** An audit that leaves something out says so. */
-export function noteUnreadable(workspace: Workspace): (path: string) => void {
+function noteUnreadable(workspace: Workspace): (path: string) => void {
   return (path) => workspace.warnings.push(`${path} has lines that cannot be read; they are left out`);
 }
 
 type Wire = Readonly<Record<string, unknown>>;
 
 /** The leases that an event speaks of: those that stand after it, and those that it ended. */
-export function leasesIn({ payload }: LoggedEvent): Wire[] {
+function leasesIn({ payload }: LoggedEvent): Wire[] {
   return [...recordsIn(payload, "leases"), ...recordsIn(payload, "ended")];
 }
 
