@@ -249,15 +249,11 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     "have agents work on issues until none is left",
     () => import("../features/dispatch/commands/dispatch"),
   ),
-  "dispatch status": one(
-    "what each worker does",
-    () => import("../features/dispatch/commands/dispatch-status"),
-  ),
-  "dispatch logs": one("what an agent printed", () => import("../features/dispatch/commands/dispatch-logs")),
-  "dispatch stop": one(
-    "take no more, or stop at once",
-    () => import("../features/dispatch/commands/dispatch-stop"),
-  ),
+  ...verbs("dispatch", () => import("../features/dispatch/commands/runs"), {
+    status: "what each worker does",
+    logs: "what an agent printed",
+    stop: "take no more, or stop at once",
+  }),
   exec: one("run a command with caches of its own", () => import("../features/exec/commands/exec")),
   doctor: one("what is wrong, and what to do next", () => import("../features/doctor/commands/doctor")),
   info: one("where everything is, and who you are", () => import("../features/watch/commands/info")),

@@ -184,12 +184,7 @@ export function planJson({ issues, target }: DispatchPlan): Record<string, unkno
   };
 }
 
-export function planText(
-  terminal: Terminal,
-  { issues, target, held }: DispatchPlan,
-  agents: number,
-  runs: string,
-): string {
+export function planText(terminal: Terminal, { issues, target, held, agents, runs }: DispatchPlan): string {
   const first = held.map(({ shortId, branch }) => `${shortId} (${printable(branch, 80)})`).join(", ");
   const before =
     held.length === 0 ? [] : [`first of all it goes on with what a run that was killed has left: ${first}`];
