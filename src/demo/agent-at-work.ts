@@ -1,5 +1,6 @@
 import { thingsUnder } from "../../testing/checker/things";
 import type { Verb } from "../../testing/checker/witness";
+import { guardedWrite, type Held } from "../../testing/workload/guarded-write";
 import type { Session } from "../coordinator/session";
 import { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
@@ -7,8 +8,7 @@ import { type LeaseId, parseAgentId, parseWorktreeId } from "../kernel/ids";
 import { type LeaseKey, parseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { thisMachine } from "../platform/node/this-machine";
-import { guardedWrite } from "./guarded-write";
-import type { Briefing, Held, Wish } from "./messages";
+import type { Briefing, Wish } from "./messages";
 import { tell } from "./stdio";
 
 /** Somebody else has it, or was first. */

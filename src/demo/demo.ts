@@ -1,18 +1,17 @@
 import { everything } from "../../testing/checker/things";
 import { Verdict } from "../../testing/checker/verdict";
+import { childEnvironment } from "../../testing/workload/environment";
 import { Books } from "./books";
 import { Crew } from "./crew";
 import { Director } from "./director";
-import { finalCheck } from "./final-check";
 import type { Stage } from "./incidents";
-import { Inspector } from "./inspector";
+import { finalCheck, Inspector } from "./inspector";
 import { Interrupts } from "./interrupts";
 import { Journal } from "./journal";
-import { takePicture } from "./picture";
 import type { Outcome } from "./report";
-import { childEnvironment, fillScratch, makeScratchFolder, removeScratch, type Scratch } from "./scratch";
+import { fillScratch, makeScratchFolder, removeScratch, type Scratch } from "./scratch";
 import { Screen } from "./screen";
-import { draw, type Paint } from "./view";
+import { draw, type Paint, takePicture } from "./view";
 import { Warden } from "./warden";
 
 export interface DemoOptions {

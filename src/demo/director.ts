@@ -1,5 +1,5 @@
+import { Prng } from "../../testing/simulator/prng";
 import type { AgentProcess } from "./agent-process";
-import { Chance } from "./chance";
 import { type Cast, PLOTS, type Stage } from "./incidents";
 import { chooseIncidents, chooseStakes, type Incident } from "./plan";
 import { sleep, TooLate } from "./within";
@@ -21,7 +21,7 @@ export class Director {
   constructor(stage: Stage, seed: number) {
     this.#stage = stage;
     this.#seed = seed;
-    this.#incidents = chooseIncidents(new Chance(seed, "incidents"), CAN_STOP);
+    this.#incidents = chooseIncidents(new Prng(seed, "incidents"), CAN_STOP);
   }
 
   /** Resolves when the last incident has come to its end after `ms`. */
@@ -47,7 +47,7 @@ export class Director {
     while (!this.#isOver) {
       const kind = this.#incidents.next().value as Incident;
       // Its own stream: however the lanes race, the nth incident is the same.
-      const chance = new Chance(this.#seed, `incident ${++this.#count}`);
+      const chance = new Prng(this.#seed, `incident ${++this.#count}`);
       const stakes = chooseStakes(kind, chance, this.#stage.scratch.ground);
       const pauseMs = chance.between(100, 500);
       const players = await this.#cast(chance);
@@ -56,11 +56,11 @@ export class Director {
     }
   }
 
-  async #cast(chance: Chance): Promise<Pick<Cast, "victim" | "rival"> | null> {
+  async #cast(chance: Prng): Promise<Pick<Cast, "victim" | "rival"> | null> {
     while (!this.#isOver) {
       const free = this.#stage.crew.agents.filter((agent) => agent.state === "up" && !agent.isCast);
       if (free.length >= 2) {
-        const [victim, rival] = chance.some(free, 2) as [AgentProcess, AgentProcess];
+        const [victim, rival] = chance.shuffle(free).slice(0, 2) as [AgentProcess, AgentProcess];
         victim.isCast = rival.isCast = true;
         return { victim, rival };
       }

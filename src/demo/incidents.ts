@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { Verdict } from "../../testing/checker/verdict";
+import type { Held } from "../../testing/workload/guarded-write";
 import type { AgentProcess } from "./agent-process";
 import type { Books } from "./books";
 import type { Crew } from "./crew";
 import type { Inspector } from "./inspector";
-import type { Held, Wish } from "./messages";
+import type { Wish } from "./messages";
 import type { Incident } from "./plan";
 import { secs } from "./report";
 import type { Scratch } from "./scratch";

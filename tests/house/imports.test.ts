@@ -173,7 +173,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "an edge: it owns its server",
   },
   demo: {
-    may: [...LIBRARY, ".", "testing/checker"],
+    may: [...LIBRARY, ".", "testing/checker", "testing/workload", "testing/simulator"],
     world: true,
     because: "an edge: it starts, stops and kills real processes over the library, and needs nothing else",
   },
@@ -205,6 +205,11 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "testing/simulator": {
     may: BASE,
     because: "a run must be repeatable from its seed, so it may not see the real machine",
+  },
+  "testing/workload": {
+    may: [...BASE, "coordinator", "testing/checker"],
+    world: true,
+    because: "what processes do that are checked, in the demo as in proofs",
   },
   "testing/checker": {
     may: [],
