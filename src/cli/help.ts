@@ -187,9 +187,9 @@ export function verbsOf(group: string): string[] {
 export function commandHelp(command: Command, name: string): string {
   const page = pageOf(name);
   const verbs = GROUPS.includes(name) ? verbsOf(name).map((verb) => `cotenant ${name} ${verb}`) : [];
-  const own = Object.entries(command.flags).filter(([, flag]) => flag.insteadUse === undefined);
+  const own = ownFlags(command);
   return [
-    `usage: cotenant ${command.usage}`,
+    command.usage === undefined ? usageLine(command, name) : `usage: cotenant ${command.usage}`,
     "",
     command.about,
     "",
@@ -207,11 +207,36 @@ export function commandHelp(command: Command, name: string): string {
   ].join("\n");
 }
 
-function flagRow([name, flag]: readonly [string, Flag]): readonly [string, string] {
-  return [
-    `--${name}${flag.value === undefined ? "" : ` ${flag.value}`}`,
-    `${flag.meaning}${flag.many === true ? " (may be repeated)" : ""}`,
-  ];
+function ownFlags({ flags }: Command): (readonly [string, Flag])[] {
+  return Object.entries(flags).filter(([, flag]) => flag.insteadUse === undefined);
+}
+
+const USAGE_WIDTH = 95;
+/** Most commands take them, and mostly programs use them. */
+const UNMENTIONED = ["request-id", "secret-file"];
+
+/** What must be written, and as many options as fit on the line. */
+function usageLine(command: Command, name: string): string {
+  const flags = ownFlags(command);
+  const optional = flags.filter(([, { isRequired }]) => isRequired !== true);
+  const required = flags.filter((flag) => !optional.includes(flag)).map(flagWord);
+  const positional = command.positional === undefined ? [] : [command.positional];
+  let line = ["usage: cotenant", name, ...positional, ...required].join(" ");
+  const mentioned = optional.filter(([flag]) => !UNMENTIONED.includes(flag));
+  for (const flag of mentioned) {
+    const longer = `${line} [${flagWord(flag)}]${flag[1].many === true ? "…" : ""}`;
+    if (longer.length > USAGE_WIDTH) return `${line} [options]`;
+    line = longer;
+  }
+  return mentioned.length === optional.length ? line : `${line} [options]`;
+}
+
+function flagWord([name, { value }]: readonly [string, Flag]): string {
+  return `--${name}${value === undefined ? "" : ` ${value}`}`;
+}
+
+function flagRow(flag: readonly [string, Flag]): readonly [string, string] {
+  return [flagWord(flag), `${flag[1].meaning}${flag[1].many === true ? " (may be repeated)" : ""}`];
 }
 
 function table(rows: readonly (readonly [string, string])[]): string[] {

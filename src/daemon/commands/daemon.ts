@@ -9,7 +9,6 @@ import { daemon } from "../operations";
 import { type Supervisor, stepsFor } from "../units";
 
 export const start: Command = {
-  usage: "daemon start",
   about:
     "Starts the daemon of this repository in the background, or finds the one that is running. It renews leases of living\nsessions if coordination.auto_renew_leases is on, gathers many changes into one write to the disk, and answers programs over a\nsocket. Everything works without it. One of another build is replaced.",
   flags: {},
@@ -30,7 +29,6 @@ export const start: Command = {
 };
 
 export const stop: Command = {
-  usage: "daemon stop",
   about:
     "Ends the daemon of this repository, once it has answered what it was asked. No lease ends by that; but leases that it has\nrenewed run out, unless their sessions renew them.",
   flags: {},
@@ -47,7 +45,6 @@ export const stop: Command = {
 };
 
 export const status: Command = {
-  usage: "daemon status",
   about: "Says whether the daemon of this repository runs, since when, and what it looks after.",
   flags: {},
   examples: ["cotenant daemon status", "cotenant daemon status --json"],
@@ -148,10 +145,10 @@ function words(standing: Standing, missed: MissedDaemon | null): string {
 const SUPERVISORS: readonly Supervisor[] = ["systemd", "launchd"];
 
 export const install: Command = {
-  usage: "daemon install --print [systemd | launchd]",
+  positional: "[systemd|launchd]",
   about:
     "Prints what makes systemd (as a user unit) or launchd start the daemon of this repository when you log in, and where to put\nit. Nothing is written. Without a name it is the one that this machine has.",
-  flags: { print: { meaning: "print it; the only thing there is" } },
+  flags: { print: { isRequired: true, meaning: "print it; the only thing there is" } },
   examples: ["cotenant daemon install --print", "cotenant daemon install --print launchd"],
   words: { min: 0, max: 1 },
   completes: [{ choices: SUPERVISORS }],

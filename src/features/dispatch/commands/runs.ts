@@ -15,7 +15,6 @@ const STAGES: Readonly<Record<Stage, string>> = {
 };
 
 export const status: Command = {
-  usage: "dispatch status [--all]",
   about:
     "Shows which runs of dispatch are under way, what each worker does, and for how long; the last runs that are over; and\nissues on which a run that was killed has worked: the next 'dispatch' goes on with them.",
   flags: { all: { meaning: "all runs of which something is known still" } },
@@ -50,7 +49,7 @@ export const status: Command = {
 };
 
 export const logs: Command = {
-  usage: "dispatch logs <issue> [--attempt <n>] [--follow] [--paths]",
+  positional: "<issue>",
   about:
     "Prints what an agent printed while it worked on an issue, the last attempt unless another is named, without anything\nthat could move the cursor.",
   flags: {
@@ -100,7 +99,6 @@ function withoutControls(text: string): string {
 }
 
 export const stop: Command = {
-  usage: "dispatch stop [--now]",
   about:
     "Asks every run of dispatch in this repository to take no more issues: it ends when those under way are done. With\n--now agents are stopped at once, their work is kept on its branch, and their claims are given back.",
   flags: { now: { meaning: "stop the agents that are at work" } },

@@ -13,8 +13,6 @@ export const SINCE_FLAG: Flag = {
 const BEFORE_FOLLOWING = 10;
 
 export const command: Command = {
-  usage:
-    "events [--follow] [--limit <n>] [--since <when>] [--key …] [--agent …] [--type …] [--issue …] [--path …]",
   about:
     "Shows the audit log: who did what to which lease, when and why, oldest first, archived segments included. With\n--json each event is one line of JSON. Filters add up. Refusals are not in the log: they changed nothing.",
   flags: {

@@ -16,7 +16,7 @@ import { accessJson, accessText } from "../../worktrees/access";
 import { type Info, info, type SnapshotsInfo, type StoreInfo } from "../operations/info";
 
 export const command: Command = {
-  usage: "info [<snapshot>]",
+  positional: "[<snapshot>]",
   about:
     "Shows where everything is and who you are: repository, worktree, control and data plane, agent, session and where\nthey came from, configuration files, the store's size, the last snapshot, versions. With a snapshot's id or tag: that snapshot.\nWrites nothing, and needs nobody's name.",
   flags: {},

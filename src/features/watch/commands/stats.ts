@@ -10,7 +10,6 @@ const DEFAULT_TOP = 10;
 const MOST_TOP = 10_000;
 
 export const command: Command = {
-  usage: "stats [--since <when>] [--top <n>]",
   about:
     "Adds up the log: grants, renewals, releases, expiries, steals, evictions and transfers per kind of key and per\nagent, how long things are held and waited for, and the busiest keys. Contention is what the log knows of it:\ngrants that had waited, live leases stolen, lapsed ones taken over. It cannot know refusals, nor waits that ended\nwithout a grant: neither changes anything, so neither is logged.",
   flags: {

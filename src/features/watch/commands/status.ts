@@ -12,7 +12,6 @@ const DEFAULT_INTERVAL_SECS = 2;
 const MOST_INTERVAL_SECS = 3_600;
 
 export const command: Command = {
-  usage: "status [--watch [--interval <secs>]]",
   about:
     "Shows who holds what in this repository, who waits, and what needs a person. Writes nothing. With --watch it\nstays: on a terminal it redraws in place, elsewhere it prints again when something changed, until Ctrl-C.",
   flags: {
