@@ -101,58 +101,40 @@ function purposeOf(group: string): string {
   return PURPOSES[group] ?? COMMANDS[group]!.summary;
 }
 
-/** The page of docs/ about a group or a command. */
-const PAGES: Readonly<Record<string, string>> = {
-  init: "CONFIGURATION",
-  deinit: "TROUBLESHOOTING",
-  status: "WATCHING",
-  pause: "COORDINATION",
-  resume: "COORDINATION",
-  events: "WATCHING",
-  stats: "WATCHING",
-  claim: "ISSUES",
-  "claim transfer": "COORDINATION",
-  "claim force-evict": "COORDINATION",
-  "claim approve": "COORDINATION",
-  "claim proposals": "COORDINATION",
-  land: "LAND",
-  dispatch: "DISPATCH",
-  sync: "LEDGER",
-  lock: "PLAYBOOK",
-  "lock steal": "COORDINATION",
-  worktree: "WORKTREES",
-  snapshot: "SNAPSHOTS",
-  history: "SNAPSHOTS",
-  restore: "SNAPSHOTS",
-  issue: "ISSUES",
-  dep: "ISSUES",
-  label: "ISSUES",
-  gate: "ISSUES",
-  doc: "ISSUES",
-  query: "ISSUES",
-  search: "ISSUES",
-  graph: "ISSUES",
-  config: "CONFIGURATION",
-  trust: "CONFIGURATION",
-  daemon: "DAEMON",
-  validate: "HOOKS",
-  guard: "GUARD",
-  hooks: "HOOKS",
-  agent: "AGENTS",
-  publish: "PUBLISH",
-  exec: "EXEC",
-  doctor: "TROUBLESHOOTING",
-  info: "TROUBLESHOOTING",
-  recover: "TROUBLESHOOTING",
-  gc: "TROUBLESHOOTING",
-  demo: "GUARANTEES",
-  completion: "WATCHING",
-  version: "TROUBLESHOOTING",
+/** The pages of docs/, with the groups and commands that each is about. */
+const PAGES: Readonly<Record<string, readonly string[]>> = {
+  CONFIGURATION: ["init", "config", "trust"],
+  TROUBLESHOOTING: ["deinit", "doctor", "info", "recover", "gc", "version"],
+  WATCHING: ["status", "events", "stats", "completion"],
+  COORDINATION: [
+    "pause",
+    "resume",
+    "claim transfer",
+    "claim force-evict",
+    "claim approve",
+    "claim proposals",
+    "lock steal",
+  ],
+  ISSUES: ["claim", "issue", "dep", "label", "gate", "doc", "query", "search", "graph"],
+  LAND: ["land"],
+  DISPATCH: ["dispatch"],
+  LEDGER: ["sync"],
+  PLAYBOOK: ["lock"],
+  WORKTREES: ["worktree"],
+  SNAPSHOTS: ["snapshot", "history", "restore"],
+  DAEMON: ["daemon"],
+  HOOKS: ["validate", "hooks"],
+  GUARD: ["guard"],
+  AGENTS: ["agent"],
+  PUBLISH: ["publish"],
+  EXEC: ["exec"],
+  GUARANTEES: ["demo"],
 };
 
 /** Null for what only programs of ours run. */
 export function pageOf(name: string): string | null {
-  const page = PAGES[name] ?? PAGES[name.split(" ")[0]!];
+  const about = (subject: string) => Object.keys(PAGES).find((page) => PAGES[page]!.includes(subject));
+  const page = about(name) ?? about(name.split(" ")[0]!);
   return page === undefined ? null : `docs/${page}.md`;
 }
 

@@ -40,6 +40,15 @@ export function publicLease(wire: Readonly<Record<string, unknown>>): Record<str
   };
 }
 
+/** These fields of something, named as programs see them. */
+export function jsonFields<T extends object>(
+  from: T,
+  ...names: readonly (keyof T & string)[]
+): Record<string, unknown> {
+  const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(names.map((name) => [snake(name), from[name]]));
+}
+
 export function statusJson(status: LeaseStatus): Record<string, unknown> {
   return leaseJson(status.lease, status);
 }

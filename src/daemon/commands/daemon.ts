@@ -72,55 +72,19 @@ export const status: Command = {
 const RENEWS_NOTHING =
   "it renews no leases: for that, cotenant config set coordination.auto_renew_leases true";
 
-/** One of an older version does not say which of them live. */
-interface Kept {
-  readonly leases: number;
-  readonly living?: number;
-  readonly renewed: number;
-}
-
-function keptWords({ leases, living = leases, renewed }: Kept): string {
-  const left = leases - living;
-  const dying =
-    left === 0
-      ? ""
-      : `, ${left} left to run out: ${left === 1 ? "its session is" : "their sessions are"} gone`;
-  return `${count(living, "lease")} renewed while ${living === 1 ? "its session lives" : "their sessions live"}${dying} (${count(renewed, "renewal")} so far)`;
-}
-
-interface Beats {
-  readonly is_on: boolean;
-  readonly sessions?: number;
-}
-
-function heartWords({ is_on: isOn, sessions }: Beats): string[] {
-  return isOn && sessions !== undefined ? [`heartbeats for ${count(sessions, "session")}`] : [];
-}
-
-interface GuardCounts {
-  readonly events: number;
-  readonly declined: number;
-  readonly http_port: number | null;
-}
-
-function guardWords({ events, declined, http_port: port }: GuardCounts): string {
-  const left = declined === 0 ? "" : `, ${declined} left to the program`;
-  return `${count(events, "event")} of harnesses answered${left}${port === null ? "" : `; HTTP on port ${port}`}`;
-}
-
-interface Memory {
-  readonly followers: number;
-  readonly watches: number;
-  readonly folders: readonly { folder: string; standing: string; issues: number; why: string | null }[];
-}
-
-function memoryWords({ followers, watches, folders }: Memory): string[] {
-  const issues = folders.reduce((sum, folder) => sum + folder.issues, 0);
-  const unsure = folders.filter(({ standing }) => standing === "unsure");
-  return [
-    `${count(followers, "follower")} of the log, ${count(issues, "issue")} watched (${count(watches, "watch", "watches")})`,
-    ...unsure.map(({ folder, why }) => `${folder} is not watched: ${why}`),
-  ];
+/** What a daemon says of itself. One of an older version does not say which leases live, nor how many sessions it beats for. */
+interface Said {
+  readonly uptime_secs: number;
+  readonly clients: number;
+  readonly log: string;
+  readonly kept: { readonly leases: number; readonly living?: number; readonly renewed: number };
+  readonly heartbeats: { readonly is_on: boolean; readonly sessions?: number };
+  readonly guard: { readonly events: number; readonly declined: number; readonly http_port: number | null };
+  readonly memory: {
+    readonly followers: number;
+    readonly watches: number;
+    readonly folders: readonly { folder: string; standing: string; issues: number; why: string | null }[];
+  };
 }
 
 function words(standing: Standing, missed: MissedDaemon | null): string {
@@ -130,16 +94,39 @@ function words(standing: Standing, missed: MissedDaemon | null): string {
       : `no daemon is running: ${missed.message}\n  next: ${missed.next}`;
   if (standing.state === "silent")
     return `a daemon has the lock and does not answer${standing.record === null ? "" : ` (process ${standing.record.pid})`}: commands go on without it; 'cotenant daemon stop' ends it`;
-  const { record, said } = standing;
+  const { record } = standing;
+  const {
+    uptime_secs: upSecs,
+    clients,
+    log,
+    kept,
+    heartbeats,
+    guard,
+    memory,
+  } = standing.said as unknown as Said;
+  const { leases, living = leases, renewed } = kept;
+  const dying = leases - living;
+  const issues = memory.folders.reduce((sum, folder) => sum + folder.issues, 0);
   return [
-    `process ${record.pid}, version ${record.version}, up ${duration(Number(said["uptime_secs"]) * 1000)}`,
-    `  ${count(Number(said["clients"]) - 1, "client")} connected`,
-    `  ${keptWords(said["kept"] as Kept)}`,
-    ...heartWords(said["heartbeats"] as Beats).map((line) => `  ${line}`),
-    `  ${guardWords(said["guard"] as GuardCounts)}`,
-    ...memoryWords(said["memory"] as Memory).map((line) => `  ${line}`),
-    `  log: ${said["log"]}`,
-  ].join("\n");
+    `process ${record.pid}, version ${record.version}, up ${duration(upSecs * 1000)}`,
+    `${count(clients - 1, "client")} connected`,
+    `${count(living, "lease")} renewed while ${living === 1 ? "its session lives" : "their sessions live"}` +
+      (dying === 0
+        ? ""
+        : `, ${dying} left to run out: ${dying === 1 ? "its session is" : "their sessions are"} gone`) +
+      ` (${count(renewed, "renewal")} so far)`,
+    ...(heartbeats.is_on && heartbeats.sessions !== undefined
+      ? [`heartbeats for ${count(heartbeats.sessions, "session")}`]
+      : []),
+    `${count(guard.events, "event")} of harnesses answered` +
+      (guard.declined === 0 ? "" : `, ${guard.declined} left to the program`) +
+      (guard.http_port === null ? "" : `; HTTP on port ${guard.http_port}`),
+    `${count(memory.followers, "follower")} of the log, ${count(issues, "issue")} watched (${count(memory.watches, "watch", "watches")})`,
+    ...memory.folders
+      .filter(({ standing: how }) => how === "unsure")
+      .map(({ folder, why }) => `${folder} is not watched: ${why}`),
+    `log: ${log}`,
+  ].join("\n  ");
 }
 
 const SUPERVISORS: readonly Supervisor[] = ["systemd", "launchd"];

@@ -1,6 +1,6 @@
 import type { Command } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
-import { count } from "../../../cli/terminal/render";
+import { count, jsonFields } from "../../../cli/terminal/render";
 import { Ending } from "../../../cli/terminal/streaming";
 import { printable } from "../../../kernel/ids";
 import { dispatch, type Stage } from "../operations";
@@ -38,10 +38,9 @@ export const status: Command = {
     return {
       data: {
         runs: shown.map(runJson),
-        unfinished: unfinished.map(({ issueId, runId, agentId, branch, stage, failures, startedAt }) => ({
-          ...{ issue_id: issueId, run_id: runId, agent_id: agentId, branch, stage, failures },
-          started_at: startedAt,
-        })),
+        unfinished: unfinished.map((record) =>
+          jsonFields(record, "issueId", "runId", "agentId", "branch", "stage", "failures", "startedAt"),
+        ),
       },
       text: lines.length === 0 ? "no dispatch has run here" : lines.join("\n"),
     };

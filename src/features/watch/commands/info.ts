@@ -1,6 +1,6 @@
 import type { Command, Output } from "../../../cli/grammar/command";
 import { version } from "../../../cli/grammar/version";
-import { count } from "../../../cli/terminal/render";
+import { count, jsonFields } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
 import { printable } from "../../../kernel/ids";
 import { SCHEMA_VERSION } from "../../../store/schema";
@@ -31,13 +31,9 @@ export const command: Command = {
 };
 
 function infoJson(found: Info) {
-  const { repository, worktree, agent, store, fileSystem, snapshots } = found;
+  const { repository, worktree, agent, store, snapshots } = found;
   return {
-    repository: {
-      git_dir: repository.gitDir,
-      common_dir: repository.commonDir,
-      main_worktree_root: repository.mainWorktreeRoot,
-    },
+    repository: jsonFields(repository, "gitDir", "commonDir", "mainWorktreeRoot"),
     worktree:
       worktree === null
         ? null
@@ -50,31 +46,14 @@ function infoJson(found: Info) {
           },
     control_directory: repository.controlDir,
     data_directory: found.dataDirectory,
-    agent:
-      agent === null
-        ? null
-        : {
-            agent_id: agent.agentId,
-            agent_from: agent.agentFrom,
-            session_id: agent.sessionId,
-            session_from: agent.sessionFrom,
-          },
-    harness: found.harness,
-    config_files: found.configFiles,
+    agent: agent === null ? null : jsonFields(agent, "agentId", "agentFrom", "sessionId", "sessionFrom"),
+    ...jsonFields(found, "harness", "configFiles"),
     store:
       store === null
         ? null
-        : {
-            log_bytes: store.logBytes,
-            segments: store.segments,
-            leases: store.leases,
-            waiters: store.waiters,
-            sequence: store.sequence,
-            next_token: store.nextToken,
-            damaged: store.isDamaged,
-          },
+        : jsonFields(store, "logBytes", "segments", "leases", "waiters", "sequence", "nextToken", "damaged"),
     versions: versionsOf(found),
-    file_system: fileSystem === null ? null : { name: fileSystem.name, network: fileSystem.isNetwork },
+    file_system: found.fileSystem,
     snapshots: snapshots === null ? null : snapshotsJson(snapshots),
     problems: found.problems,
   };
@@ -122,10 +101,7 @@ function infoText(found: Info): string {
       .filter(({ exists }) => exists)
       .map(({ file, source }): Row => ["config", `${file} (${source})`]),
     ...(store === null ? [] : storeRows(store)),
-    [
-      "files",
-      files === null ? "?" : `${files.name ?? "unknown"} (${files.isNetwork ? "not local" : "local"})`,
-    ],
+    ["files", files === null ? "?" : `${files.name ?? "unknown"} (${files.network ? "not local" : "local"})`],
     [
       "versions",
       `cotenant ${versions.cotenant}, Node ${versions.node}, Git ${versions.git ?? "missing"}, schema ${versions.schema}`,
@@ -141,12 +117,12 @@ function stored(standing: string): string {
 }
 
 function storeRows(store: StoreInfo): Row[] {
-  const { leases, waiters, logBytes, segments, sequence, nextToken, isDamaged } = store;
+  const { leases, waiters, logBytes, segments, sequence, nextToken, damaged } = store;
   return [
     ["leases", `${count(leases, "lease")} in force, ${count(waiters, "waiter")}, next token ${nextToken}`],
     [
       "log",
-      `${count(sequence, "line")}, ${logBytes} bytes in ${count(segments, "segment")}${isDamaged ? ", damaged" : ""}`,
+      `${count(sequence, "line")}, ${logBytes} bytes in ${count(segments, "segment")}${damaged ? ", damaged" : ""}`,
     ],
   ];
 }

@@ -1,64 +1,28 @@
 import { configFiles, userConfigDirectory } from "../../../config/load";
 import type { Surroundings } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
-import { type AgentIdentity, resolveAgent } from "../../../identity/agent";
+import { resolveAgent } from "../../../identity/agent";
 import { currentBranch } from "../../../identity/branch";
 import { detectHarness } from "../../../identity/harness";
-import type { Repository } from "../../../identity/repository";
-import { readWorktreeIdentity, type WorktreeReading } from "../../../identity/worktree";
+import { readWorktreeIdentity } from "../../../identity/worktree";
 import { parseGitVersion } from "../../../platform/git";
 import { archivedSegments } from "../../../store/segments";
 import { fileSystemOf } from "../../doctor/file-system";
 import { examine, type Patient } from "../../doctor/patient";
 import { presenceOf } from "../../doctor/tree";
-import type { Descriptor } from "../../snapshots/descriptor";
 import { Shelf } from "../../snapshots/shelf";
-import { type Access, accessOf } from "../../worktrees/access";
+import { accessOf } from "../../worktrees/access";
 
 /** Where everything is, and who is asking. What cannot be read is null, and among the problems. */
-export interface Info {
-  readonly repository: Repository;
-  readonly dataDirectory: string;
-  readonly worktree: (WorktreeReading & { readonly branch: string | null }) | null;
-  readonly agent: AgentIdentity | null;
-  /** The harness that has started us. */
-  readonly harness: string | null;
-  readonly configFiles: readonly {
-    readonly source: string;
-    readonly file: string;
-    readonly exists: boolean;
-  }[];
-  /** Null also where nobody has written anything yet. */
-  readonly store: StoreInfo | null;
-  readonly gitVersion: string | null;
-  readonly fileSystem: { readonly name: string | null; readonly isNetwork: boolean } | null;
-  readonly snapshots: SnapshotsInfo | null;
-  readonly problems: readonly string[];
-}
-
-export interface StoreInfo {
-  readonly logBytes: number;
-  readonly segments: number;
-  readonly leases: number;
-  readonly waiters: number;
-  readonly sequence: number;
-  readonly nextToken: number;
-  readonly isDamaged: boolean;
-}
-
-export interface SnapshotsInfo {
-  /** Of this worktree, oldest first. */
-  readonly own: readonly Descriptor[];
-  /** Of the whole repository. */
-  readonly all: readonly Descriptor[];
-  readonly access: Access;
-}
+export type Info = Awaited<ReturnType<typeof info>>;
+export type StoreInfo = NonNullable<Info["store"]>;
+export type SnapshotsInfo = NonNullable<Info["snapshots"]>;
 
 /** Works also where the repository cannot be opened for work; writes nothing, and needs nobody's name. */
 export async function info(
   surroundings: Surroundings,
   flags: { readonly agentId?: string | undefined; readonly session?: string | undefined } = {},
-): Promise<Info> {
+) {
   const patient = await examine(surroundings);
   const { repository, dataDirectory } = patient;
   const problems: string[] = [];
@@ -76,8 +40,10 @@ export async function info(
     dataDirectory,
     agent: await orNull(() => resolveAgent({ ...surroundings, controlDir, flags })),
     worktree: await orNull(() => worktreeOf(patient)),
+    /** The harness that has started us. */
     harness: detectHarness(surroundings.env)?.name ?? null,
     configFiles: await configFilesOf(patient),
+    /** Null also where nobody has written anything yet. */
     store: patient.hasStore ? await orNull(() => storeOf(patient)) : null,
     gitVersion: await orNull(() => gitVersion(patient)),
     fileSystem: await orNull(() => fileSystem(patient)),
@@ -103,7 +69,7 @@ async function configFilesOf({ question, platform }: Patient) {
   return files;
 }
 
-async function storeOf({ platform, layout, coordinator }: Patient): Promise<StoreInfo> {
+async function storeOf({ platform, layout, coordinator }: Patient) {
   const { files } = platform;
   const { head, damage } = await coordinator.snapshot();
   const leases = await coordinator.list();
@@ -117,13 +83,13 @@ async function storeOf({ platform, layout, coordinator }: Patient): Promise<Stor
     waiters: (await coordinator.waiters()).length,
     sequence: head.sequence,
     nextToken: head.nextToken,
-    isDamaged: damage !== null,
+    damaged: damage !== null,
   };
 }
 
 async function fileSystem({ platform, repository }: Patient) {
   const { network, type } = await fileSystemOf(platform.files, repository.commonDir);
-  return { name: network ?? type, isNetwork: network !== null };
+  return { name: network ?? type, network: network !== null };
 }
 
 async function gitVersion({ place, repository }: Patient): Promise<string | null> {
@@ -131,16 +97,11 @@ async function gitVersion({ place, repository }: Patient): Promise<string | null
   return parseGitVersion(new TextDecoder().decode(stdout))?.text ?? null;
 }
 
-async function snapshotsOf({
-  platform,
-  place,
-  repository,
-  modes,
-  coordinator,
-}: Patient): Promise<SnapshotsInfo> {
+async function snapshotsOf({ platform, place, repository, modes, coordinator }: Patient) {
   const { worktreeId } = (await readWorktreeIdentity(platform, place.git, repository)).identity;
   const all = await new Shelf(platform, repository.controlDir, modes).all();
   return {
+    /** Of this worktree, oldest first. */
     own: all.filter((descriptor) => descriptor.worktree_id === worktreeId),
     all,
     access: await accessOf(coordinator, worktreeId),
