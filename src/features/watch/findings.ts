@@ -87,39 +87,38 @@ export interface Scene {
 
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
   const valid = scene.leases.filter(({ standing }) => standing === "valid");
-  return [
-    ...paused(scene.pause),
-    ...damaged(scene.damage),
-    ...toApprove(scene.proposals, workspace.config.policy),
-    ...untrusted(workspace),
-    ...unasked(workspace, scene.isLedgerUnread),
-    ...stale(valid, scene.gone),
-    ...withoutHolder(valid, scene.gone),
-    ...ofGoneWorktrees(scene.homeless),
-    ...unlogged(scene),
-    ...usedTwice(valid, scene),
-    ...heldTooLong(scene),
-    ...waitingLong(valid, scene),
-    ...hooksGone(scene.hooks),
-    ...withoutDaemon(scene.missedDaemon),
-    ...violated(scene.violations),
-    ...unconfirmed(scene.provisional),
-    ...blocked(scene.contentions),
-    ...trespassed(scene.trespasses),
-    ...leftWork(scene.left),
-    ...gatesToPass(scene.gated),
+  const found: readonly (Finding | null | readonly Finding[])[] = [
+    paused(scene.pause),
+    damaged(scene.damage),
+    toApprove(scene.proposals, workspace.config.policy),
+    untrusted(workspace),
+    unasked(workspace, scene.isLedgerUnread),
+    stale(valid, scene.gone),
+    withoutHolder(valid, scene.gone),
+    ofGoneWorktrees(scene.homeless),
+    unlogged(scene),
+    usedTwice(valid, scene),
+    heldTooLong(scene),
+    waitingLong(valid, scene),
+    hooksGone(scene.hooks),
+    withoutDaemon(scene.missedDaemon),
+    violated(scene.violations),
+    unconfirmed(scene.provisional),
+    blocked(scene.contentions),
+    trespassed(scene.trespasses),
+    leftWork(scene.left),
+    gatesToPass(scene.gated),
   ];
+  return found.flatMap((one) => one ?? []);
 }
 
-function paused(pause: Pause | null): Finding[] {
-  if (pause === null) return [];
-  return [
-    {
-      code: "repository_paused",
-      message: `nothing new is granted until a person resumes: ${printable(pause.agentId)} has paused the repository`,
-      next: "cotenant resume",
-    },
-  ];
+function paused(pause: Pause | null): Finding | null {
+  if (pause === null) return null;
+  return {
+    code: "repository_paused",
+    message: `nothing new is granted until a person resumes: ${printable(pause.agentId)} has paused the repository`,
+    next: "cotenant resume",
+  };
 }
 
 function toApprove(proposals: readonly Proposal[], policy: Policy): Finding[] {
@@ -175,26 +174,24 @@ function gatesToPass(gated: readonly GatedIssue[]): Finding[] {
   });
 }
 
-function hooksGone(word: HooksWord | null): Finding[] {
-  if (word === null || word.next === null) return [];
-  return [{ code: "hooks_gone", message: word.message, next: word.next }];
+function hooksGone(word: HooksWord | null): Finding | null {
+  if (word === null || word.next === null) return null;
+  return { code: "hooks_gone", message: word.message, next: word.next };
 }
 
-function withoutDaemon(missed: MissedDaemon | null): Finding[] {
-  return missed === null ? [] : [{ code: "daemon_missing", message: missed.message, next: missed.next }];
+function withoutDaemon(missed: MissedDaemon | null): Finding | null {
+  return missed === null ? null : { code: "daemon_missing", message: missed.message, next: missed.next };
 }
 
-function unconfirmed(provisional: readonly LeaseStatus[]): Finding[] {
+function unconfirmed(provisional: readonly LeaseStatus[]): Finding | null {
   const [first] = provisional;
-  if (first === undefined) return [];
+  if (first === undefined) return null;
   const others = provisional.length === 1 ? "" : `, and ${count(provisional.length - 1, "other")}`;
-  return [
-    {
-      code: "claims_provisional",
-      message: `the claim of ${first.lease.agentId} on ${printable(first.lease.key)}${others} is provisional: other machines do not know of it`,
-      next: "run 'cotenant sync --reconcile' when the remote can be reached",
-    },
-  ];
+  return {
+    code: "claims_provisional",
+    message: `the claim of ${first.lease.agentId} on ${printable(first.lease.key)}${others} is provisional: other machines do not know of it`,
+    next: "run 'cotenant sync --reconcile' when the remote can be reached",
+  };
 }
 
 function violated(violations: readonly Violation[]): Finding[] {
@@ -232,69 +229,59 @@ function trespassed(trespasses: readonly Trespass[]): Finding[] {
   }));
 }
 
-function damaged(damage: Damage | null): Finding[] {
-  if (damage === null) return [];
-  return [
-    {
-      code: "log_damaged",
-      message: `the log is damaged (${damage.why}); readers go on, writers refuse`,
-      next: "run 'cotenant recover': it keeps the damaged file",
-    },
-  ];
+function damaged(damage: Damage | null): Finding | null {
+  if (damage === null) return null;
+  return {
+    code: "log_damaged",
+    message: `the log is damaged (${damage.why}); readers go on, writers refuse`,
+    next: "run 'cotenant recover': it keeps the damaged file",
+  };
 }
 
 /** Others share their claims there, and this clone does not hear of them. */
-function unasked({ config }: Workspace, isLedgerUnread: boolean): Finding[] {
+function unasked({ config }: Workspace, isLedgerUnread: boolean): Finding | null {
   const named = config.namedOnly("sync.ledger_branch");
   if (named === null)
     return isLedgerUnread
-      ? [
-          {
-            code: "ledger_not_set_up",
-            message: `claims are shared on the branch ${config.values["sync.ledger_branch"]}, and this machine has not read it yet`,
-            next: "run 'cotenant sync --setup-ledger'",
-          },
-        ]
-      : [];
-  return [
-    {
-      code: "ledger_untrusted",
-      message: `${named.place} names a ledger that this clone does not trust yet: issues cannot be claimed here`,
-      next: "run 'cotenant trust', then 'cotenant sync --setup-ledger'",
-    },
-  ];
+      ? {
+          code: "ledger_not_set_up",
+          message: `claims are shared on the branch ${config.values["sync.ledger_branch"]}, and this machine has not read it yet`,
+          next: "run 'cotenant sync --setup-ledger'",
+        }
+      : null;
+  return {
+    code: "ledger_untrusted",
+    message: `${named.place} names a ledger that this clone does not trust yet: issues cannot be claimed here`,
+    next: "run 'cotenant trust', then 'cotenant sync --setup-ledger'",
+  };
 }
 
-function untrusted({ config }: Workspace): Finding[] {
+function untrusted({ config }: Workspace): Finding | null {
   const loosening = config.untrusted.filter(({ does }) => does === "loosens");
   const [first] = loosening;
-  if (first === undefined) return [];
+  if (first === undefined) return null;
   const keys = loosening.map(({ key }) => key).join(", ");
-  return [
-    {
-      code: "config_untrusted",
-      message: `${first.place} sets ${keys}, which ${loosening.length === 1 ? "is" : "are"} not honoured before 'cotenant trust'`,
-      next: "read 'cotenant trust --list'; then run 'cotenant trust', or take it out of the file",
-    },
-  ];
+  return {
+    code: "config_untrusted",
+    message: `${first.place} sets ${keys}, which ${loosening.length === 1 ? "is" : "are"} not honoured before 'cotenant trust'`,
+    next: "read 'cotenant trust --list'; then run 'cotenant trust', or take it out of the file",
+  };
 }
 
 /** Nothing depends on it, but an audit that lacks the end of a lease for days is worth a word. */
 const UNLOGGED_MS = 24 * 3600 * 1000;
 
-function unlogged({ leases, now }: Scene): Finding[] {
+function unlogged({ leases, now }: Scene): Finding | null {
   const old = leases.filter(
     ({ lease, standing }) =>
       standing !== "valid" && elapsedMs(lease.expiresAt ?? lease.lastBeat, now) > UNLOGGED_MS,
   );
-  if (old.length === 0) return [];
-  return [
-    {
-      code: "end_unlogged",
-      message: `${count(old.length, "lease")} ended more than a day ago, and nobody has logged it`,
-      next: "run 'cotenant gc'",
-    },
-  ];
+  if (old.length === 0) return null;
+  return {
+    code: "end_unlogged",
+    message: `${count(old.length, "lease")} ended more than a day ago, and nobody has logged it`,
+    next: "run 'cotenant gc'",
+  };
 }
 
 /** As long as a wait lasts when nobody says how long. */
