@@ -89,11 +89,13 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
     note: (line) => terminal.err(`${line}\n`),
   };
   const output = await command.run(context, parsed).catch(async (error: unknown) => {
-    await sayOfHooks(terminal, opened);
+    const workspace = await opened?.catch(() => undefined);
     const { withWay } = await import("./hints");
-    const caller = await opened?.then((workspace) => workspace.agent()).catch(() => null);
-    const told = await withProposal(withWay(await sandboxed(error, opened), command, caller), opened);
-    throw await withRuler(told, opened);
+    if (workspace === undefined) throw withWay(error, command);
+    await sayOfHooks(terminal, workspace);
+    const caller = await workspace.agent().catch(() => null);
+    const told = await withProposal(withWay(await sandboxed(error, workspace), command, caller), workspace);
+    throw withRuler(told, workspace);
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
@@ -118,34 +120,28 @@ async function tidyUp(workspace: Workspace): Promise<void> {
   }
 }
 
-async function sandboxed(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
-  const workspace = await opened?.catch(() => undefined);
-  if (workspace === undefined) return error;
+function sandboxed(error: unknown, { surroundings, repository }: Workspace): Promise<unknown> {
   const isFile = !(error instanceof CotenantError) && (error as NodeJS.ErrnoException)?.syscall !== undefined;
-  return explainSandbox(isFile ? explained(error) : error, workspace.surroundings, workspace.repository);
+  return explainSandbox(isFile ? explained(error) : error, surroundings, repository);
 }
 
-async function sayOfHooks(terminal: Terminal, opened: Promise<Workspace> | undefined): Promise<void> {
-  const workspace = await opened?.catch(() => undefined);
-  const word = workspace === undefined ? null : await hooksWord(workspace);
-  if (word !== null && workspace?.warnings.includes(wordText(word)) === true)
+async function sayOfHooks(terminal: Terminal, workspace: Workspace): Promise<void> {
+  const word = await hooksWord(workspace);
+  if (word !== null && workspace.warnings.includes(wordText(word)))
     terminal.err(`cotenant: warning: ${wordText(word)}\n`);
 }
 
 /** Others have to agree to it, and somebody may have asked them already. */
-async function withProposal(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
-  if (!(error instanceof CotenantError) || error.code !== "E_APPROVAL_NEEDED" || opened === undefined)
-    return error;
-  const workspace = await opened;
+async function withProposal(error: unknown, workspace: Workspace): Promise<unknown> {
+  if (!(error instanceof CotenantError) || error.code !== "E_APPROVAL_NEEDED") return error;
   const { namingProposal } = await import("../coordinator/proposals");
   return namingProposal(error, workspace.coordinator, (await workspace.agent()).agentId);
 }
 
 /** A refusal by a setting says where that was set: the person may not know of the file. */
-async function withRuler(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
+function withRuler(error: unknown, { config }: Workspace): unknown {
   const setting = error instanceof CotenantError ? error.data["setting"] : undefined;
-  if (!(error instanceof CotenantError) || typeof setting !== "string" || opened === undefined) return error;
-  const { config } = await opened;
+  if (!(error instanceof CotenantError) || typeof setting !== "string") return error;
   if (!isConfigKey(setting)) return error;
   const { source, place, line } = config.origin(setting);
   const where = line === null ? place : `${place}:${line}`;
