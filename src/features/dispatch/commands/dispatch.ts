@@ -20,7 +20,7 @@ const { assignee: _assignee, limit: _limit, ...NARROWING } = FILTER_FLAGS;
 
 export const command: Command = {
   usage:
-    "dispatch [--agents <n>] (--agent <harness> | --command <line>) [--land | --pr] [--push] [--target <branch>]\n         [--issue <id>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]… [--limit <n>] [--wait]\n         [--retries <n>] [--backoff <secs>] [--timeout <secs>] [--stall <secs>] [--cost <usd>] [--cost-per-issue <usd>]\n         [--commit on|off] [--clean] [--dry-run] [-- <argument for the harness>…]",
+    "dispatch (--agent <harness> | --command <line>) [--land | --pr] [options] [-- <argument for the harness>…]",
   about:
     "Has agents work on issues until none is left. Each worker takes the most urgent issue whose files are free, in a\nworktree of its own on a branch of its own, claims it, keeps the claim alive, and runs the agent with its task in the\nenvironment. Then come the issue's automated gates, what the agent left uncommitted is committed, and the work lands\n(--land), is pushed for a pull request (--pr), or stays on its branch. Only then the issue is done. What fails is tried\nagain, and then given back with its log as a comment. Killed at any moment, the same command goes on where it was.",
   flags: {
