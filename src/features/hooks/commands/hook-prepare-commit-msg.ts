@@ -5,12 +5,12 @@ import type { Workspace } from "../../../coordinator/workspace";
 import { judgeStaged } from "../commit";
 import { messageTrailers } from "../commit-message";
 import { findNote } from "../commit-note";
+import { hooksWord } from "../installing/upkeep";
 import { parseTrailers, withoutTrailers } from "../trailers";
 import { isReverting } from "./amending";
 import { answerCommit } from "./commit-answer";
 import { amends, noteOf } from "./commit-notes";
 import { asHook, PASSED } from "./hooking";
-import { hooksWord } from "../installing/upkeep";
 
 export const command: Command = {
   usage: "hook prepare-commit-msg <file> [<source> [<commit>]]",
