@@ -5,7 +5,7 @@ import type { Approved } from "./coordinator/proposals";
 import { resourceNamed, resourceRefs } from "./coordinator/resources";
 import type { Session } from "./coordinator/session";
 import { Workspace } from "./coordinator/workspace";
-import { engineInFront, watcherInFront } from "./daemon/in-front";
+import { engineInFront, followLogInFront, missedDaemonIn, watcherInFront } from "./daemon/in-front";
 import { orThrow } from "./errors/cotenant-error";
 import type { DispatchReport, DispatchRequest } from "./features/dispatch/operations";
 import type {
@@ -150,6 +150,8 @@ export async function openRepository(options: OpenOptions = {}): Promise<Cotenan
       doing: "library",
       engine: (workspace) => engineInFront(workspace),
       watcher: watcherInFront,
+      missedDaemon: missedDaemonIn,
+      followLog: followLogInFront,
       isLongLived: true,
     },
   );

@@ -1,7 +1,7 @@
 import type { CotenantError } from "../errors/cotenant-error";
 import type { BlockerReport } from "../features/guard/contention";
 import { printable } from "../kernel/ids";
-import { duration } from "./terminal/render";
+import { duration } from "../kernel/printing";
 
 /** The reports that come with an error, for a person to read: a line each. */
 export function blockerLines({ code, data }: Pick<CotenantError, "code" | "data">): string[] {

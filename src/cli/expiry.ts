@@ -1,6 +1,6 @@
 import type { Workspace } from "../coordinator/workspace";
 import { printable } from "../kernel/ids";
-import { duration } from "./terminal/render";
+import { duration } from "../kernel/printing";
 
 /** Words about the caller's own leases that have little of their time left. */
 export async function expiryWarnings(workspace: Workspace): Promise<string[]> {

@@ -101,58 +101,39 @@ function purposeOf(group: string): string {
   return PURPOSES[group] ?? COMMANDS[group]!.summary;
 }
 
-/** The page of docs/ about a group or a command. */
-const PAGES: Readonly<Record<string, string>> = {
-  init: "CONFIGURATION",
-  deinit: "TROUBLESHOOTING",
-  status: "WATCHING",
-  pause: "COORDINATION",
-  resume: "COORDINATION",
-  events: "WATCHING",
-  stats: "WATCHING",
-  claim: "ISSUES",
-  "claim transfer": "COORDINATION",
-  "claim force-evict": "COORDINATION",
-  "claim approve": "COORDINATION",
-  "claim proposals": "COORDINATION",
-  land: "LAND",
-  dispatch: "DISPATCH",
-  sync: "LEDGER",
-  lock: "PLAYBOOK",
-  "lock steal": "COORDINATION",
-  worktree: "WORKTREES",
-  snapshot: "SNAPSHOTS",
-  history: "SNAPSHOTS",
-  restore: "SNAPSHOTS",
-  issue: "ISSUES",
-  dep: "ISSUES",
-  label: "ISSUES",
-  gate: "ISSUES",
-  doc: "ISSUES",
-  query: "ISSUES",
-  search: "ISSUES",
-  graph: "ISSUES",
-  config: "CONFIGURATION",
-  trust: "CONFIGURATION",
-  daemon: "DAEMON",
-  validate: "HOOKS",
-  guard: "AGENTS",
-  hooks: "HOOKS",
-  agent: "AGENTS",
-  publish: "PUBLISH",
-  exec: "EXEC",
-  doctor: "TROUBLESHOOTING",
-  info: "TROUBLESHOOTING",
-  recover: "TROUBLESHOOTING",
-  gc: "TROUBLESHOOTING",
-  demo: "GUARANTEES",
-  completion: "WATCHING",
-  version: "TROUBLESHOOTING",
+/** The pages of docs/, with the groups and commands that each is about. */
+const PAGES: Readonly<Record<string, readonly string[]>> = {
+  CONFIGURATION: ["init", "config", "trust"],
+  TROUBLESHOOTING: ["deinit", "doctor", "info", "recover", "gc", "version"],
+  WATCHING: ["status", "events", "stats", "completion"],
+  COORDINATION: [
+    "pause",
+    "resume",
+    "claim transfer",
+    "claim force-evict",
+    "claim approve",
+    "claim proposals",
+    "lock steal",
+  ],
+  ISSUES: ["claim", "issue", "dep", "label", "gate", "doc", "query", "search", "graph"],
+  LAND: ["land"],
+  DISPATCH: ["dispatch"],
+  LEDGER: ["sync"],
+  PLAYBOOK: ["lock"],
+  WORKTREES: ["worktree"],
+  SNAPSHOTS: ["snapshot", "history", "restore"],
+  DAEMON: ["daemon"],
+  HOOKS: ["validate", "hooks"],
+  AGENTS: ["agent", "guard"],
+  PUBLISH: ["publish"],
+  EXEC: ["exec"],
+  GUARANTEES: ["demo"],
 };
 
 /** Null for what only programs of ours run. */
 export function pageOf(name: string): string | null {
-  const page = PAGES[name] ?? PAGES[name.split(" ")[0]!];
+  const about = (subject: string) => Object.keys(PAGES).find((page) => PAGES[page]!.includes(subject));
+  const page = about(name) ?? about(name.split(" ")[0]!);
   return page === undefined ? null : `docs/${page}.md`;
 }
 
@@ -187,9 +168,9 @@ export function verbsOf(group: string): string[] {
 export function commandHelp(command: Command, name: string): string {
   const page = pageOf(name);
   const verbs = GROUPS.includes(name) ? verbsOf(name).map((verb) => `cotenant ${name} ${verb}`) : [];
-  const own = Object.entries(command.flags).filter(([, flag]) => flag.insteadUse === undefined);
+  const own = ownFlags(command);
   return [
-    `usage: cotenant ${command.usage}`,
+    command.usage === undefined ? usageLine(command, name) : `usage: cotenant ${command.usage}`,
     "",
     command.about,
     "",
@@ -207,11 +188,36 @@ export function commandHelp(command: Command, name: string): string {
   ].join("\n");
 }
 
-function flagRow([name, flag]: readonly [string, Flag]): readonly [string, string] {
-  return [
-    `--${name}${flag.value === undefined ? "" : ` ${flag.value}`}`,
-    `${flag.meaning}${flag.many === true ? " (may be repeated)" : ""}`,
-  ];
+function ownFlags({ flags }: Command): (readonly [string, Flag])[] {
+  return Object.entries(flags).filter(([, flag]) => flag.insteadUse === undefined);
+}
+
+const USAGE_WIDTH = 95;
+/** Most commands take them, and mostly programs use them. */
+const UNMENTIONED = ["request-id", "secret-file"];
+
+/** What must be written, and as many options as fit on the line. */
+function usageLine(command: Command, name: string): string {
+  const flags = ownFlags(command);
+  const optional = flags.filter(([, { isRequired }]) => isRequired !== true);
+  const required = flags.filter((flag) => !optional.includes(flag)).map(flagWord);
+  const positional = command.positional === undefined ? [] : [command.positional];
+  let line = ["usage: cotenant", name, ...positional, ...required].join(" ");
+  const mentioned = optional.filter(([flag]) => !UNMENTIONED.includes(flag));
+  for (const flag of mentioned) {
+    const longer = `${line} [${flagWord(flag)}]${flag[1].many === true ? "…" : ""}`;
+    if (longer.length > USAGE_WIDTH) return `${line} [options]`;
+    line = longer;
+  }
+  return mentioned.length === optional.length ? line : `${line} [options]`;
+}
+
+function flagWord([name, { value }]: readonly [string, Flag]): string {
+  return `--${name}${value === undefined ? "" : ` ${value}`}`;
+}
+
+function flagRow(flag: readonly [string, Flag]): readonly [string, string] {
+  return [flagWord(flag), `${flag[1].meaning}${flag[1].many === true ? " (may be repeated)" : ""}`];
 }
 
 function table(rows: readonly (readonly [string, string])[]): string[] {

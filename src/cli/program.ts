@@ -1,5 +1,5 @@
 import { type Surroundings, Workspace } from "../coordinator/workspace";
-import { engineInFront, watcherInFront } from "../daemon/in-front";
+import { engineInFront, followLogInFront, missedDaemonIn, watcherInFront } from "../daemon/in-front";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { callingProcess } from "../features/guard/calling-process";
 import { hooksWord, wordText } from "../features/hooks/installation/upkeep";
@@ -77,6 +77,8 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
         doing: name,
         engine: (workspace) => engineInFront(workspace, process.argv[1] ?? null),
         watcher: watcherInFront,
+        missedDaemon: missedDaemonIn,
+        followLog: followLogInFront,
         holder: callingProcess,
       }).then(command.leavesHooks === true ? (workspace) => workspace : withHooks);
       return opened;
@@ -85,10 +87,12 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
     note: (line) => terminal.err(`${line}\n`),
   };
   const output = await command.run(context, parsed).catch(async (error: unknown) => {
-    await sayOfHooks(terminal, opened);
+    const workspace = await opened?.catch(() => undefined);
     const { withWay } = await import("./hints");
-    const caller = await opened?.then((workspace) => workspace.agent()).catch(() => null);
-    throw withWay(await explainedIn(error, opened), command, caller);
+    if (workspace === undefined) throw withWay(error, command);
+    await sayOfHooks(terminal, workspace);
+    const caller = await workspace.agent().catch(() => null);
+    throw withWay(await explainedIn(error, workspace), command, caller);
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
@@ -113,18 +117,15 @@ async function tidyUp(workspace: Workspace): Promise<void> {
   }
 }
 
-async function explainedIn(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
-  const workspace = await opened?.catch(() => undefined);
-  if (workspace === undefined) return error;
+async function explainedIn(error: unknown, workspace: Workspace): Promise<unknown> {
   const isFile = !(error instanceof CotenantError) && (error as NodeJS.ErrnoException)?.syscall !== undefined;
   const { explained: explainedBy } = await import("../coordinator/explained");
   return explainedBy(isFile ? explained(error) : error, workspace);
 }
 
-async function sayOfHooks(terminal: Terminal, opened: Promise<Workspace> | undefined): Promise<void> {
-  const workspace = await opened?.catch(() => undefined);
-  const word = workspace === undefined ? null : await hooksWord(workspace);
-  if (word !== null && workspace?.warnings.includes(wordText(word)) === true)
+async function sayOfHooks(terminal: Terminal, workspace: Workspace): Promise<void> {
+  const word = await hooksWord(workspace);
+  if (word !== null && workspace.warnings.includes(wordText(word)))
     terminal.err(`cotenant: warning: ${wordText(word)}\n`);
 }
 

@@ -4,7 +4,6 @@ import type { Command } from "./grammar/command";
 import { version } from "./grammar/version";
 
 export const command: Command = {
-  usage: "version",
   about: "Shows the versions of cotenant, Node.js and Git.",
   flags: {},
   examples: ["cotenant version"],

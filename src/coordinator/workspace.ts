@@ -24,7 +24,7 @@ import type { Platform, Processes } from "../platform/platform";
 import { modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
 import { DEFAULT_STORE_OPTIONS, Store, type StoreOptions } from "../store/store";
-import type { Coordinator } from "./contract";
+import type { Coordinator, LoggedEvent, Subscription } from "./contract";
 import { LocalCoordinator } from "./local";
 import { refuseNetworkFileSystem } from "./network-file-system";
 import { Session } from "./session";
@@ -52,6 +52,14 @@ export function surroundingsIn(surroundings: Surroundings, cwd: string): Surroun
   return { ...surroundings, cwd, env: withoutGitPlaces(surroundings.env) };
 }
 
+/** What only a daemon does, and somebody counts on while none is running. */
+export interface MissedDaemon {
+  readonly what: "http" | "renewals";
+  readonly message: string;
+  /** A command, as it can be typed. */
+  readonly next: string;
+}
+
 export interface WorkspaceFlags {
   readonly agentId?: string | undefined;
   readonly session?: string | undefined;
@@ -71,6 +79,14 @@ export interface WorkspaceFlags {
   readonly holder?: (processes: Processes) => Promise<Holder>;
   /** Who knows which of many files have changed; null: nobody does. */
   readonly watcher?: (workspace: Workspace) => Promise<FolderWatcher | null>;
+  /** What somebody counts on a daemon for, while none is running; null: nothing. */
+  readonly missedDaemon?: (workspace: Workspace) => Promise<MissedDaemon | null>;
+  /** Who tells what is logged after a line. Default: the log itself is read. */
+  readonly followLog?: (
+    workspace: Workspace,
+    listener: (event: LoggedEvent) => void,
+    after: number,
+  ) => Promise<Subscription>;
   /** Many operations are to come: the index need not follow each of them. */
   readonly isLongLived?: boolean;
   /** Whether the control directory is still the one that was opened; asked before anything is changed in it. */
@@ -281,6 +297,15 @@ export class Workspace {
   folderWatcher(): Promise<FolderWatcher | null> {
     this.#watcher ??= this.flags.watcher?.(this) ?? Promise.resolve(null);
     return this.#watcher;
+  }
+
+  async missedDaemon(): Promise<MissedDaemon | null> {
+    return (await this.flags.missedDaemon?.(this)) ?? null;
+  }
+
+  followLog(listener: (event: LoggedEvent) => void, after: number): Promise<Subscription> {
+    const { followLog } = this.flags;
+    return followLog?.(this, listener, after) ?? this.coordinator.watch(listener, after);
   }
 
   /** A path as the caller typed it. */

@@ -1,6 +1,6 @@
 import type { Coordinator } from "../coordinator/contract";
 import type { FolderWatcher } from "../coordinator/watched";
-import type { Workspace } from "../coordinator/workspace";
+import type { MissedDaemon, Workspace, WorkspaceFlags } from "../coordinator/workspace";
 import { ledgerInFront } from "../features/ledger/in-front";
 
 /**
@@ -39,6 +39,17 @@ export async function watcherInFront(workspace: Workspace): Promise<FolderWatche
     tell: async (question, watched, cache) => (await watcher()).tell(question, watched, cache),
   };
 }
+
+/** What somebody counts on a daemon for, while none is running. Loaded only where one has ever run, or is wanted. */
+export async function missedDaemonIn(workspace: Workspace): Promise<MissedDaemon | null> {
+  if (!(await hasDaemonPlace(workspace)) && !workspace.config.values["coordination.auto_renew_leases"])
+    return null;
+  return (await import("./missed")).missedDaemon(workspace);
+}
+
+/** The log from the line after `after` on: told by the daemon where one runs, else read here. */
+export const followLogInFront: NonNullable<WorkspaceFlags["followLog"]> = async (...request) =>
+  (await import("./log-follower")).followLog(...request);
 
 function isUnwanted({ surroundings }: Workspace): boolean {
   return (surroundings.env["COTENANT_NO_DAEMON"] ?? "") !== "";

@@ -1,9 +1,7 @@
 import type { Workspace } from "../coordinator/workspace";
-import { openLedger } from "../features/ledger/open";
-import { reconcile } from "../features/ledger/reconcile";
-import { placeJson, reconciledJson, standingJson, standingOf, syncedJson } from "../features/ledger/report";
-import { setUpLedger } from "../features/ledger/setup";
-import { syncLedger } from "../features/ledger/syncing";
+import { sync } from "../features/ledger/operations";
+import { reconciledJson, standingJson, syncedJson } from "../features/ledger/report";
+import { nodeTrees } from "../platform/node/trees";
 
 export type SyncAction = "pull" | "push" | "setup" | "status" | "reconcile";
 
@@ -12,25 +10,22 @@ export async function syncAs(
   workspace: Workspace,
   action: SyncAction,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const { agentId } = await workspace.agent();
-  const open = await openLedger(workspace);
-  const onProgress = () => {};
+  await workspace.agent();
+  const trees = nodeTrees();
   switch (action) {
     case "status":
-      return standingJson(open, await standingOf(open, workspace));
+      return standingJson(await sync(workspace, { action, trees }));
     case "setup": {
-      const { createdBranch, createdCopy, head } = await setUpLedger(open, workspace, agentId);
-      return { ...placeJson(open), created_branch: createdBranch, created_copy: createdCopy, head };
+      const { at, createdBranch, createdCopy, head } = await sync(workspace, {
+        action: "setup-ledger",
+        trees,
+      });
+      return { ...at, created_branch: createdBranch, created_copy: createdCopy, head };
     }
-    case "reconcile": {
-      const { actor } = await workspace.session("write");
-      return reconciledJson(await reconcile(open.ledger, actor, { most: null, onProgress }));
-    }
+    case "reconcile":
+      return reconciledJson(await sync(workspace, { action, trees }));
     case "pull":
     case "push":
-      return syncedJson(
-        open,
-        await syncLedger(open, workspace, await workspace.session("write"), onProgress),
-      );
+      return syncedJson(await sync(workspace, { action: "ledger-only", trees }));
   }
 }

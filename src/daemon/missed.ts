@@ -1,22 +1,14 @@
-import type { Workspace } from "../coordinator/workspace";
+import type { MissedDaemon, Workspace } from "../coordinator/workspace";
 import { asksOverHttp, NOTHING_WRITTEN } from "./http-door";
 import { standingOf } from "./life";
 import { daemonPlace } from "./place";
-
-/** What only a daemon does, and somebody counts on while none is running. */
-export interface Missed {
-  readonly what: "http" | "renewals";
-  readonly message: string;
-  /** A command, as it can be typed. */
-  readonly next: string;
-}
 
 const START = "cotenant daemon start";
 
 /** Null where nobody counts on one, or one is there. */
 export async function missedDaemon(
   workspace: Pick<Workspace, "repository" | "surroundings" | "config">,
-): Promise<Missed | null> {
+): Promise<MissedDaemon | null> {
   const { repository, surroundings, config } = workspace;
   const isAsked = asksOverHttp(workspace);
   const isToRenew =

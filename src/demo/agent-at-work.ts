@@ -1,14 +1,15 @@
 import { thingsUnder } from "../../testing/checker/things";
 import type { Verb } from "../../testing/checker/witness";
+import { guardedWrite, type Held } from "../../testing/workload/guarded-write";
 import type { Session } from "../coordinator/session";
 import { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
+import type { LeaseRef } from "../kernel/commands";
 import { type LeaseId, parseAgentId, parseWorktreeId } from "../kernel/ids";
 import { type LeaseKey, parseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { thisMachine } from "../platform/node/this-machine";
-import { guardedWrite } from "./guarded-write";
-import type { Briefing, Held, Wish } from "./messages";
+import type { Briefing, Wish } from "./messages";
 import { tell } from "./stdio";
 
 /** Somebody else has it, or was first. */
@@ -78,18 +79,25 @@ export class AgentAtWork {
     return false;
   }
 
-  async #refusalOf(stale: Held): Promise<string> {
+  /** Why it was refused; null where it was done. Until one of both is told, the log may know more than we do. */
+  async #ask(expected: readonly string[], act: () => Promise<void>): Promise<string | null> {
     tell({ say: "asks" });
     try {
-      const { leases } = await this.session.renew([refOf(stale)], NO_CHANGE);
-      tell({ say: "renewed", leaseIds: leases.map(({ leaseId }) => leaseId) });
-      tell({ say: "trouble", message: `${stale.key} #${stale.token} was stale, and yet it was renewed` });
-      return "";
+      await act();
+      return null;
     } catch (error) {
-      const code = codeIn(error, STALE);
+      const code = codeIn(error, expected);
       tell({ say: "lost", code });
       return code;
     }
+  }
+
+  async #refusalOf(stale: Held): Promise<string> {
+    const code = await this.#ask(STALE, async () => {
+      await this.#renew([stale]);
+      tell({ say: "trouble", message: `${stale.key} #${stale.token} was stale, and yet it was renewed` });
+    });
+    return code ?? "";
   }
 
   /** A stale secret opens nothing: not even who knows the successor's lease by its id can end it. */
@@ -99,44 +107,36 @@ export class AgentAtWork {
     const found = await coordinator.find([{ key, leaseId: null }]);
     const successor = found.find(({ lease }) => lease.agentId !== this.session.actor.agentId)?.lease;
     if (successor === undefined) return;
-    tell({ say: "asks" });
-    try {
-      const secret = this.session.lastSecret;
-      const { leases } = await this.session.release([{ key, leaseId: successor.leaseId }], { secret });
-      tell({ say: "released", leaseIds: leases.map(({ leaseId }) => leaseId) });
+    await this.#ask(LOSSES, async () => {
+      await this.#release([{ key, leaseId: successor.leaseId }], this.session.lastSecret);
       tell({ say: "trouble", message: `${key} #${successor.fencingToken} was released with an old secret` });
-    } catch (error) {
-      tell({ say: "lost", code: codeIn(error, LOSSES) });
-    }
+    });
   }
 
   async renew(leases: readonly Held[]): Promise<void> {
-    tell({ say: "asks" });
-    try {
-      const renewed = await this.session.renew(leases.map(refOf), NO_CHANGE);
-      tell({ say: "renewed", leaseIds: renewed.leases.map(({ leaseId }) => leaseId) });
-    } catch (error) {
-      tell({ say: "lost", code: codeIn(error, LOSSES) });
-    }
+    await this.#ask(LOSSES, () => this.#renew(leases));
+  }
+
+  async #renew(leases: readonly Held[]): Promise<void> {
+    const renewed = await this.session.renew(leases.map(refOf), NO_CHANGE);
+    tell({ say: "renewed", leaseIds: renewed.leases.map(({ leaseId }) => leaseId) });
   }
 
   /** By key, as people do it: what is on record decides which lease is meant, never who holds it now. */
   async release(leases: readonly Held[]): Promise<void> {
-    tell({ say: "asks" });
-    try {
-      const refs = leases.map(({ key }) => ({ key: key as LeaseKey, leaseId: null }));
-      const released = await this.session.release(refs);
-      tell({ say: "released", leaseIds: released.leases.map(({ leaseId }) => leaseId) });
-    } catch (error) {
-      tell({ say: "lost", code: codeIn(error, LOSSES) });
-      // All or nothing: one lease lost must not keep the others.
-      if (leases.length > 1) for (const lease of leases) await this.release([lease]);
-    }
+    const refs = leases.map(({ key }) => ({ key: key as LeaseKey, leaseId: null }));
+    const refusal = await this.#ask(LOSSES, () => this.#release(refs));
+    // All or nothing: one lease lost must not keep the others.
+    if (refusal !== null && leases.length > 1) for (const lease of leases) await this.release([lease]);
+  }
+
+  async #release(refs: readonly LeaseRef[], secret?: string | null): Promise<void> {
+    const released = await this.session.release(refs, secret === undefined ? {} : { secret });
+    tell({ say: "released", leaseIds: released.leases.map(({ leaseId }) => leaseId) });
   }
 
   async transfer(held: Held, toAgent: string, toWorktree: string): Promise<boolean> {
-    tell({ say: "asks" });
-    try {
+    const refusal = await this.#ask(LOSSES, async () => {
       const { leases } = await this.session.transfer(refOf(held), {
         toAgent: orThrow(parseAgentId(toAgent)),
         toWorktree: orThrow(parseWorktreeId(toWorktree)),
@@ -144,11 +144,8 @@ export class AgentAtWork {
         reason: "it is better at this",
       });
       tell({ say: "transferred", from: held.leaseId, lease: heldOf(leases[0]!) });
-      return true;
-    } catch (error) {
-      tell({ say: "lost", code: codeIn(error, LOSSES) });
-      return false;
-    }
+    });
+    return refusal === null;
   }
 }
 

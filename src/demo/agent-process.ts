@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import type { Briefing, Doing, Held, OrderBody, Outcome, Report } from "./messages";
+import type { Held } from "../../testing/workload/guarded-write";
+import type { Briefing, Doing, OrderBody, Outcome, Report } from "./messages";
 import { within } from "./within";
 
 export type AgentState = "starting" | "up" | "stopped" | "dead" | "gone";

@@ -1,17 +1,27 @@
 import type { Verdict } from "../../testing/checker/verdict";
 import { AgentProcess, type Listener } from "./agent-process";
 import type { Books } from "./books";
-import type { Briefing, Report } from "./messages";
+import type { Report } from "./messages";
 import { NAMES } from "./plan";
 import type { Scratch } from "./scratch";
 import type { Warden } from "./warden";
 import { sleep, within } from "./within";
 
-export interface CrewOptions {
+/** What everything about a run shares. */
+export interface Shared {
+  readonly scratch: Scratch;
+  /** Where `cotenant` is. */
   readonly program: string;
-  readonly agents: number;
   readonly seed: number;
+  readonly books: Books;
+  readonly verdict: Verdict;
+  note(line: string): void;
+}
+
+interface CrewParts extends Shared {
+  readonly agents: number;
   readonly lifeMs: number;
+  readonly warden: Warden;
 }
 
 const START_MS = 20_000;
@@ -24,28 +34,14 @@ export class Crew implements Listener {
   readonly agents: readonly AgentProcess[];
   /** Processes that were killed or have ended. */
   readonly dead = new Set<number>();
-  readonly #scratch: Scratch;
-  readonly #options: CrewOptions;
-  readonly #books: Books;
-  readonly #verdict: Verdict;
-  readonly #warden: Warden;
-  readonly #note: (line: string) => void;
+  readonly #parts: CrewParts;
   readonly #all: AgentProcess[] = [];
   #isClosing = false;
   #isAbandoned = false;
 
-  constructor(
-    scratch: Scratch,
-    options: CrewOptions,
-    office: { books: Books; verdict: Verdict; warden: Warden; note: (line: string) => void },
-  ) {
-    this.#scratch = scratch;
-    this.#options = options;
-    this.#books = office.books;
-    this.#verdict = office.verdict;
-    this.#warden = office.warden;
-    this.#note = office.note;
-    this.agents = NAMES.slice(0, options.agents).map((name, i) => this.#hire(name, i));
+  constructor(parts: CrewParts) {
+    this.#parts = parts;
+    this.agents = NAMES.slice(0, parts.agents).map((name, i) => this.#hire(name, i));
   }
 
   start(): void {
@@ -57,7 +53,7 @@ export class Crew implements Listener {
     try {
       await within(START_MS, "starting", Promise.all(this.agents.map((agent) => agent.ready)));
     } catch (error) {
-      this.#verdict.fail("everybody starts", (error as Error).message);
+      this.#parts.verdict.fail("everybody starts", (error as Error).message);
     }
   }
 
@@ -73,7 +69,7 @@ export class Crew implements Listener {
     if (agent.pid !== null) this.dead.add(agent.pid);
     agent.kill();
     await within(5_000, `the end of ${agent.name}`, agent.closed);
-    this.#books.counts.killed++;
+    this.#parts.books.counts.killed++;
     void sleep(RESTART_MS).then(() => {
       if (!this.#isClosing) this.#start(agent, true);
     });
@@ -91,7 +87,7 @@ export class Crew implements Listener {
     try {
       await within(ms, `${agent.name} finishing`, agent.closed);
     } catch (error) {
-      this.#verdict.fail("everybody finishes when told to", (error as Error).message);
+      this.#parts.verdict.fail("everybody finishes when told to", (error as Error).message);
       agent.kill();
       await agent.closed;
     }
@@ -106,25 +102,25 @@ export class Crew implements Listener {
   }
 
   heard(agent: AgentProcess, report: Report): void {
-    this.#books.enter(report);
+    this.#parts.books.enter(report);
     if (report.say === "trouble")
-      this.#verdict.fail("no answer is unexpected", `${agent.name}: ${report.message}`);
+      this.#parts.verdict.fail("no answer is unexpected", `${agent.name}: ${report.message}`);
   }
 
   ended(agent: AgentProcess, pid: number, how: { killed: boolean; asking: boolean }): void {
     this.dead.add(pid);
-    this.#warden.forget(pid);
-    if (how.asking) this.#books.unheard(pid);
+    this.#parts.warden.forget(pid);
+    if (how.asking) this.#parts.books.unheard(pid);
     if (how.killed && !this.#isClosing) agent.doing = { what: "rests", keys: [] };
   }
 
   failed(agent: AgentProcess, story: string): void {
-    this.#verdict.fail("nobody dies unless killed", `${agent.name}: ${story}`);
-    this.#note(`${agent.name} ended by itself`);
+    this.#parts.verdict.fail("nobody dies unless killed", `${agent.name}: ${story}`);
+    this.#parts.note(`${agent.name} ended by itself`);
   }
 
   #hire(name: string, order: number): AgentProcess {
-    const { worktrees } = this.#scratch;
+    const { worktrees } = this.#parts.scratch;
     const agent = new AgentProcess(name, worktrees[order % worktrees.length]!, this);
     this.#all.push(agent);
     return agent;
@@ -132,18 +128,10 @@ export class Crew implements Listener {
 
   #start(agent: AgentProcess, plays: boolean): void {
     if (this.#isAbandoned) throw new Error("nobody is started any more");
-    const { seed, lifeMs, agents, program } = this.#options;
-    const { witness, ground, env } = this.#scratch;
+    const { seed, lifeMs, agents, program, scratch, warden } = this.#parts;
+    const { witness, ground, env } = scratch;
     const pace = Math.max(1, agents / COMFORTABLE);
-    const briefing: Omit<Briefing, "name" | "agentId" | "sessionId" | "cwd"> = {
-      witness,
-      ground,
-      seed,
-      pace,
-      plays,
-      lifeMs,
-    };
-    agent.start(program, env, briefing);
-    if (agent.pid !== null) this.#warden.guard(agent.pid);
+    agent.start(program, env, { witness, ground, seed, pace, plays, lifeMs });
+    if (agent.pid !== null) warden.guard(agent.pid);
   }
 }

@@ -1,18 +1,16 @@
 import { everything } from "../../testing/checker/things";
 import { Verdict } from "../../testing/checker/verdict";
+import { childEnvironment } from "../../testing/workload/environment";
 import { Books } from "./books";
 import { Crew } from "./crew";
 import { Director } from "./director";
-import { finalCheck } from "./final-check";
-import type { Stage } from "./incidents";
-import { Inspector } from "./inspector";
+import { finalCheck, Inspector } from "./inspector";
 import { Interrupts } from "./interrupts";
 import { Journal } from "./journal";
-import { takePicture } from "./picture";
 import type { Outcome } from "./report";
-import { childEnvironment, fillScratch, makeScratchFolder, removeScratch, type Scratch } from "./scratch";
+import { fillScratch, makeScratchFolder, removeScratch, type Scratch } from "./scratch";
 import { Screen } from "./screen";
-import { draw, type Paint } from "./view";
+import { draw, type Paint, takePicture } from "./view";
 import { Warden } from "./warden";
 
 export interface DemoOptions {
@@ -85,23 +83,20 @@ class Run {
     const scratch = await this.#filling;
     if (this.#isOver) throw new Error("stopped before it began");
     this.#scratch = scratch;
-    const crew = new Crew(
-      scratch,
-      { program, agents, seed, lifeMs: seconds * 1000 + 60_000 },
-      {
-        books: this.#books,
-        verdict: this.#verdict,
-        warden: this.#warden,
-        note: (line) => this.#note(line),
-      },
-    );
+    const shared = {
+      ...{ scratch, program, seed, books: this.#books, verdict: this.#verdict },
+      note: (line: string) => this.#note(line),
+    };
+    const crew = new Crew({ ...shared, agents, lifeMs: seconds * 1000 + 60_000, warden: this.#warden });
     this.#crew = crew;
     const inspector = new Inspector(scratch, this.#verdict, (pid) => crew.dead.has(pid));
     this.#inspector = inspector;
     crew.start();
     await crew.ready();
     this.#phase = "at work";
-    await new Director(this.#stage(scratch, crew, inspector), seed).run(seconds * 1000);
+    const label = (key: string) => this.#label(key);
+    const takeovers = this.#takeovers;
+    await new Director({ ...shared, crew, inspector, takeovers, label }).run(seconds * 1000);
     this.#phase = "finishing";
     this.#note("time is up: everybody finishes");
     await crew.finish(FINISH_MS);
@@ -121,20 +116,6 @@ class Run {
       verdict: this.#verdict,
       takeovers: this.#takeovers,
       kept: this.#options.keep ? this.#folder : null,
-    };
-  }
-
-  #stage(scratch: Scratch, crew: Crew, inspector: Inspector): Stage {
-    return {
-      crew,
-      scratch,
-      inspector,
-      books: this.#books,
-      verdict: this.#verdict,
-      program: this.#options.program,
-      takeovers: this.#takeovers,
-      label: (key) => this.#label(key),
-      note: (line) => this.#note(line),
     };
   }
 

@@ -1,5 +1,5 @@
+import { Prng } from "../../testing/simulator/prng";
 import type { AgentProcess } from "./agent-process";
-import { Chance } from "./chance";
 import { type Cast, PLOTS, type Stage } from "./incidents";
 import { chooseIncidents, chooseStakes, type Incident } from "./plan";
 import { sleep, TooLate } from "./within";
@@ -13,15 +13,13 @@ const MOST_LANES = 4;
 /** Brings about one incident after another, several at a time, until the time is up. */
 export class Director {
   readonly #stage: Stage;
-  readonly #seed: number;
   readonly #incidents: Iterator<Incident>;
   #count = 0;
   #isOver = false;
 
-  constructor(stage: Stage, seed: number) {
+  constructor(stage: Stage) {
     this.#stage = stage;
-    this.#seed = seed;
-    this.#incidents = chooseIncidents(new Chance(seed, "incidents"), CAN_STOP);
+    this.#incidents = chooseIncidents(new Prng(stage.seed, "incidents"), CAN_STOP);
   }
 
   /** Resolves when the last incident has come to its end after `ms`. */
@@ -47,7 +45,7 @@ export class Director {
     while (!this.#isOver) {
       const kind = this.#incidents.next().value as Incident;
       // Its own stream: however the lanes race, the nth incident is the same.
-      const chance = new Chance(this.#seed, `incident ${++this.#count}`);
+      const chance = new Prng(this.#stage.seed, `incident ${++this.#count}`);
       const stakes = chooseStakes(kind, chance, this.#stage.scratch.ground);
       const pauseMs = chance.between(100, 500);
       const players = await this.#cast(chance);
@@ -56,11 +54,11 @@ export class Director {
     }
   }
 
-  async #cast(chance: Chance): Promise<Pick<Cast, "victim" | "rival"> | null> {
+  async #cast(chance: Prng): Promise<Pick<Cast, "victim" | "rival"> | null> {
     while (!this.#isOver) {
       const free = this.#stage.crew.agents.filter((agent) => agent.state === "up" && !agent.isCast);
       if (free.length >= 2) {
-        const [victim, rival] = chance.some(free, 2) as [AgentProcess, AgentProcess];
+        const [victim, rival] = chance.shuffle(free).slice(0, 2) as [AgentProcess, AgentProcess];
         victim.isCast = rival.isCast = true;
         return { victim, rival };
       }

@@ -1,26 +1,19 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import type { Verdict } from "../../testing/checker/verdict";
+import type { Held } from "../../testing/workload/guarded-write";
 import type { AgentProcess } from "./agent-process";
-import type { Books } from "./books";
-import type { Crew } from "./crew";
+import type { Crew, Shared } from "./crew";
 import type { Inspector } from "./inspector";
-import type { Held, Wish } from "./messages";
+import type { Wish } from "./messages";
 import type { Incident } from "./plan";
 import { secs } from "./report";
-import type { Scratch } from "./scratch";
 
-export interface Stage {
+export interface Stage extends Shared {
   readonly crew: Crew;
-  readonly books: Books;
-  readonly scratch: Scratch;
   readonly inspector: Inspector;
-  readonly verdict: Verdict;
-  readonly program: string;
   /** How long a dead or stopped holder's lease took to get to the next in the queue. */
   readonly takeovers: { readonly how: string; readonly ms: number }[];
   label(key: string): string;
-  note(line: string): void;
 }
 
 export interface Cast {

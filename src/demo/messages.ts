@@ -1,4 +1,5 @@
 import type { Ground } from "../../testing/checker/things";
+import type { Held } from "../../testing/workload/guarded-write";
 import type { Bind } from "../kernel/lease";
 
 /** The first line on a worker's standard input. Orders follow; its end ends the worker. */
@@ -40,12 +41,6 @@ export type Order = { readonly id: number } & (
  * it, work, give it back.
  */
 export type OrderBody = Order extends infer O ? (O extends unknown ? Omit<O, "id"> : never) : never;
-
-export interface Held {
-  readonly leaseId: string;
-  readonly key: string;
-  readonly token: number;
-}
 
 /** What a worker says on its standard output, a line each, before it goes on. */
 export type Report =

@@ -1,6 +1,6 @@
 import type { Ground } from "../../testing/checker/things";
+import type { Prng } from "../../testing/simulator/prng";
 import type { Bind } from "../kernel/lease";
-import type { Chance } from "./chance";
 
 /** One agent each; the first letters are the alphabet's, so that a log is easy to follow. */
 export const NAMES: readonly string[] = [
@@ -50,27 +50,27 @@ export interface Job {
   readonly restMs: number;
 }
 
-export function chooseJob(chance: Chance, ground: Ground, pace: number): Job {
+export function chooseJob(chance: Prng, ground: Ground, pace: number): Job {
   const keys = chooseKeys(chance, ground);
   const isIssue = keys[0]!.startsWith("issue:");
   return {
     keys,
-    bind: !isIssue && chance.happens(0.5) ? "process" : "ttl",
+    bind: !isIssue && chance.chance(0.5) ? "process" : "ttl",
     ttlSecs: chance.between(2, 4),
-    waitMs: chance.happens(0.6) ? chance.between(400, 1500) : null,
+    waitMs: chance.chance(0.6) ? chance.between(400, 1500) : null,
     steps: Array.from({ length: chance.between(1, 3) }, () => ({
       ms: chance.between(20, 120) * pace,
-      renew: chance.happens(0.15),
+      renew: chance.chance(0.15),
     })),
     restMs: chance.between(20, 200) * pace,
   };
 }
 
-function chooseKeys(chance: Chance, ground: Ground): string[] {
-  const roll = chance.next();
-  if (roll < 0.35) return [chance.pick(ground.issues)];
-  if (roll < 0.7) return chance.some(ground.files, chance.between(1, 3));
-  if (roll < 0.85) return [chance.pick(ground.directories)];
+function chooseKeys(chance: Prng, ground: Ground): string[] {
+  const roll = chance.below(100);
+  if (roll < 35) return [chance.pick(ground.issues)];
+  if (roll < 70) return chance.shuffle([...ground.files]).slice(0, chance.between(1, 3));
+  if (roll < 85) return [chance.pick(ground.directories)];
   return [chance.pick(ground.resources)];
 }
 
@@ -78,7 +78,7 @@ export const INCIDENTS = ["kill-process", "stop", "evict", "transfer", "kill-ttl
 export type Incident = (typeof INCIDENTS)[number];
 
 /** Each kind once, those that a short run must not miss first; then whatever chance says. */
-export function* chooseIncidents(chance: Chance, canStop: boolean): Generator<Incident> {
+export function* chooseIncidents(chance: Prng, canStop: boolean): Generator<Incident> {
   const kinds = INCIDENTS.filter((kind) => canStop || kind !== "stop");
   yield* kinds;
   for (;;) yield chance.pick(kinds);
@@ -87,7 +87,7 @@ export function* chooseIncidents(chance: Chance, canStop: boolean): Generator<In
 /** What an incident is about: the victim's key, and what its rival asks for, which may lie around it. */
 export function chooseStakes(
   kind: Incident,
-  chance: Chance,
+  chance: Prng,
   ground: Ground,
 ): { readonly held: string; readonly wanted: string } {
   if (kind === "evict" || kind === "transfer") {
@@ -96,5 +96,5 @@ export function chooseStakes(
   }
   const held = chance.pick([...ground.files, ...ground.resources]);
   const around = ground.directories.filter((dir) => held.startsWith(`file:${dir.slice("dir:".length)}/`));
-  return { held, wanted: around.length > 0 && chance.happens(0.5) ? chance.pick(around) : held };
+  return { held, wanted: around.length > 0 && chance.chance(0.5) ? chance.pick(around) : held };
 }

@@ -2,6 +2,7 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Ground } from "../../testing/checker/things";
+import { childEnvironment } from "../../testing/workload/environment";
 import { CotenantError } from "../errors/cotenant-error";
 import { plainIssues } from "../features/issues/desk";
 import { newIssue } from "../features/issues/model";
@@ -25,8 +26,6 @@ export interface Scratch {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** What children may see of the machine. No GIT_*, no COTENANT_*, no harness's marks, no home of a person's. */
-const KEPT = /^(PATH|LD_LIBRARY_PATH|TMPDIR|TEMP|TMP|LANG|TZ|SystemRoot|windir|ComSpec|PATHEXT)$/i;
 /** Small, so that the log is rotated while everybody writes. */
 const ROTATE_BYTES = 128 << 10;
 
@@ -70,18 +69,6 @@ export async function fillScratch(folder: string): Promise<Scratch> {
 }
 
 const AUTHOR = ["-c", "user.name=demo", "-c", "user.email=demo@cotenant.invalid"];
-
-export function childEnvironment(folder: string): Record<string, string> {
-  const home = join(folder, "home");
-  const kept = Object.entries(process.env).filter(([name, value]) => KEPT.test(name) && value !== undefined);
-  return {
-    ...(Object.fromEntries(kept) as Record<string, string>),
-    HOME: home,
-    USERPROFILE: home,
-    XDG_CONFIG_HOME: join(home, ".config"),
-    GIT_CONFIG_NOSYSTEM: "1",
-  };
-}
 
 function gitIn(cwd: string, env: Record<string, string>) {
   const git = nodeGit(env);

@@ -1,8 +1,10 @@
+import { Prng } from "../../testing/simulator/prng";
+import type { Held } from "../../testing/workload/guarded-write";
 import { AgentAtWork } from "./agent-at-work";
-import { Chance } from "./chance";
-import type { Briefing, Held, Order, Outcome, Wish } from "./messages";
+import type { Briefing, Order, Outcome, Wish } from "./messages";
 import { chooseJob, type Job } from "./plan";
 import { Inbox, leaveSignalsToTheDemo, tell } from "./stdio";
+import { sleep } from "./within";
 
 /** One agent's process: works by itself until it is told what to do, to finish, or nothing any more. */
 export async function runWorker(): Promise<never> {
@@ -26,7 +28,7 @@ class Worker {
   readonly #agent: AgentAtWork;
   readonly #inbox: Inbox;
   readonly #briefing: Briefing;
-  readonly #chance: Chance;
+  readonly #chance: Prng;
   /** What it poses with: held still, until an order says what next. */
   #posing: readonly Held[] = [];
   #isFenced = false;
@@ -37,7 +39,7 @@ class Worker {
     this.#inbox = inbox;
     this.#briefing = briefing;
     this.#standsBy = !briefing.plays;
-    this.#chance = new Chance(briefing.seed, `${briefing.name}/${briefing.sessionId}`);
+    this.#chance = new Prng(briefing.seed, `${briefing.name}/${briefing.sessionId}`);
   }
 
   async run(): Promise<void> {
@@ -119,17 +121,11 @@ class Worker {
     let fine = await this.#agent.write("enter", leases);
     for (const { ms, renew } of steps) {
       if (!fine) break;
-      await nap(ms);
+      await sleep(ms);
       if (renew) await this.#agent.renew(leases);
       fine = await this.#agent.write("write", leases);
     }
     if (fine) await this.#agent.write("leave", leases);
     await this.#agent.release(leases);
   }
-}
-
-function nap(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 }

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import { beforeEach, describe, expect, it } from "vitest";
-import { parseSince } from "../../src/cli/grammar/since";
-import { EVENT_TYPES } from "../../src/features/watch/commands/event-filter";
+import { parseSince } from "../../src/coordinator/since";
+import { EVENT_TYPES } from "../../src/features/watch/operations/events";
 import { PROGRAM, type Ran, run, until } from "../support/program";
 import { expectRefused } from "../support/refusals";
 import { pictureOf, TestRepo } from "../support/repo";

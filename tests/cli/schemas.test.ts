@@ -5,7 +5,7 @@ import { COMMANDS } from "../../src/cli/commands";
 import { LISTED } from "../../src/cli/lookup";
 import { ERRORS } from "../../src/errors/registry";
 import { ISSUE_STATES, PRIORITIES } from "../../src/features/issues/model";
-import { EVENT_TYPES } from "../../src/features/watch/commands/event-filter";
+import { EVENT_TYPES } from "../../src/features/watch/operations/events";
 import { KEY_KINDS } from "../../src/kernel/keys";
 
 import { ROOT } from "../house/source";

@@ -3,7 +3,7 @@ import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { cutTo, sizeOf } from "../../src/cli/terminal/screen";
 import { Workspace } from "../../src/coordinator/workspace";
-import { needsAPerson } from "../../src/features/watch/commands/attention";
+import { needsAPerson } from "../../src/features/watch/findings";
 import { openRepository } from "../../src/index";
 import { thisMachine } from "../../src/platform/node/this-machine";
 import { needTool } from "../house/need-tool";
@@ -149,8 +149,8 @@ describe("status ends with what needs a person", () => {
 it("explains everything that may need a person in docs/WATCHING.md", () => {
   const page = fs.readFileSync(path.join(ROOT, "docs/WATCHING.md"), "utf8");
   const explained = [...page.matchAll(/^\| `([a-z_]+)` \|/gm)].map(([, code]) => code);
-  const source = ["attention", "attention-holders"]
-    .map((name) => fs.readFileSync(path.join(ROOT, `src/features/watch/commands/${name}.ts`), "utf8"))
+  const source = ["findings", "holder-findings"]
+    .map((name) => fs.readFileSync(path.join(ROOT, `src/features/watch/${name}.ts`), "utf8"))
     .join("\n");
   const given = [...source.matchAll(/code: "([a-z_]+)"/g)].map(([, code]) => code);
   expect(given.length).toBeGreaterThan(5);

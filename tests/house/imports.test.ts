@@ -146,6 +146,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: ["errors", "platform", "identity"],
     because: "a table of tools and their variables, and the places that they name",
   },
+  "features/watch": {
+    may: [...BELOW_FEATURES, "features/*"],
+    because: "it tells what of anything needs a person; only operations and the edges look at it",
+  },
   "features/doctor": {
     may: [...BELOW_FEATURES, "features/*"],
     because: "it looks at everything and changes nothing; only the edges look at it",
@@ -212,7 +216,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "an edge: it owns its server",
   },
   demo: {
-    may: [...LIBRARY, ".", "testing/checker"],
+    may: [...LIBRARY, ".", "testing/checker", "testing/workload", "testing/simulator"],
     world: true,
     because: "an edge: it starts, stops and kills real processes over the library, and needs nothing else",
   },
@@ -245,6 +249,11 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "testing/simulator": {
     may: BASE,
     because: "a run must be repeatable from its seed, so it may not see the real machine",
+  },
+  "testing/workload": {
+    may: [...BASE, "coordinator", "testing/checker"],
+    world: true,
+    because: "what processes do that are checked, in the demo as in proofs",
   },
   "testing/checker": {
     may: [],

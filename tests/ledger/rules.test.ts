@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { encodeIssue, type Issue, newIssue } from "../../src/features/issues/model";
-import { reconciledLines } from "../../src/features/ledger/commands/syncing";
+import { reconciledLines } from "../../src/features/ledger/commands/sync-output";
 import { isFitName } from "../../src/features/ledger/commit";
 import { mergeIssueTexts, mergeLines } from "../../src/features/ledger/data/merge";
 import { parseDataPath } from "../../src/features/ledger/data/paths";

@@ -4,7 +4,7 @@ import type { Command } from "../grammar/command";
 import { SCRIPTS, SHELLS, type Shell } from "./scripts";
 
 export const command: Command = {
-  usage: "completion bash|zsh|fish",
+  positional: "bash|zsh|fish",
   about:
     'Prints what your shell needs to complete commands, flags and their values, and the ids, keys and agents of this\nrepository. Its first lines say where to put it; for bash, ~/.bashrc: eval "$(cotenant completion bash)"',
   flags: {},

@@ -22,6 +22,8 @@ export interface Flag {
   /** What to write for its value in help texts, for example `<secs>`. */
   readonly value?: string;
   readonly many?: boolean;
+  /** For help only: the command says by itself what is missing. */
+  readonly isRequired?: boolean;
   /** All values that it takes. */
   readonly choices?: readonly string[];
   /** What its value names, for completion in a shell. */
@@ -68,8 +70,10 @@ export interface Context {
 export type Tell = (text: string, data?: Readonly<Record<string, unknown>>) => void;
 
 export interface Command {
-  /** How it is called, without the program's name. */
-  readonly usage: string;
+  /** The words that follow its name, such as `<issue> [<gate>]`: help makes its usage line of them and of the flags. */
+  readonly positional?: string;
+  /** Where it has several forms: the usage line as it is, without the program's name. */
+  readonly usage?: string;
   readonly about: string;
   readonly flags: Readonly<Record<string, Flag>>;
   readonly examples: readonly string[];

@@ -2,10 +2,9 @@ import type { LeaseStatus } from "../../coordinator/contract";
 import { printable } from "../../kernel/ids";
 import { shownKey } from "../../kernel/landing-right";
 import { type Lease, sameParty } from "../../kernel/lease";
+import { duration } from "../../kernel/printing";
 import { leaseToWire } from "../../store/wire";
 import type { Terminal } from "./terminal";
-
-export { count, shellWord } from "../../kernel/printing";
 
 /** A lease as programs see it, with the fields of docs/JSON.md: without what only the store needs. */
 export function leaseJson(
@@ -39,6 +38,15 @@ export function publicLease(wire: Readonly<Record<string, unknown>>): Record<str
   };
 }
 
+/** These fields of something, named as programs see them. */
+export function jsonFields<T extends object>(
+  from: T,
+  ...names: readonly (keyof T & string)[]
+): Record<string, unknown> {
+  const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(names.map((name) => [snake(name), from[name]]));
+}
+
 export function statusJson(status: LeaseStatus): Record<string, unknown> {
   return leaseJson(status.lease, status);
 }
@@ -63,15 +71,6 @@ const CODES: Readonly<Record<Style, number>> = { bold: 1, dim: 2, red: 31, green
 
 export function paint(terminal: Terminal, style: Style, text: string): string {
   return terminal.color ? `\x1b[${CODES[style]}m${text}\x1b[0m` : text;
-}
-
-export function duration(ms: number): string {
-  const secs = Math.max(0, Math.round(ms / 1000));
-  if (secs < 60) return `${secs}s`;
-  if (secs < 3600) return `${Math.floor(secs / 60)}m${String(secs % 60).padStart(2, "0")}s`;
-  if (secs < 86_400)
-    return `${Math.floor(secs / 3600)}h${String(Math.floor((secs % 3600) / 60)).padStart(2, "0")}m`;
-  return `${Math.floor(secs / 86_400)}d${Math.floor((secs % 86_400) / 3600)}h`;
 }
 
 export function timeLeft({ lease, standing, stale, remainingMs }: LeaseStatus): string {

@@ -8,7 +8,6 @@ import { daemonEnvironment } from "../environment";
 import { daemonPlace, readRecord } from "../place";
 
 export const command: Command = {
-  usage: "daemon run [--idle-exit <secs>]",
   about:
     "Runs the daemon of this repository in the foreground, until Ctrl-C: for systemd, launchd, and for looking at it.\nOne runs per repository and user; where one is running already, it is refused.",
   flags: {

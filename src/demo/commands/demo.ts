@@ -12,7 +12,6 @@ const DEFAULTS = { seconds: 20, agents: 8 };
 const LIMITS = { seconds: [1, 600], agents: [2, 32], seed: [0, 0xffff_ffff] } as const;
 
 export const command: Command = {
-  usage: "demo [--seconds <n>] [--agents <n>] [--seed <n>] [--keep]",
   about:
     "Lets agents, each a process of its own, share a scratch repository: they claim issues, lock files, wait,\nare killed, stopped and evicted, while every promise is checked. Exits with 1 when one is broken.\nYour own repository and configuration are not touched.",
   flags: {

@@ -8,47 +8,48 @@ import { TEMPLATE_NAMES, templateFor } from "./templates";
 /** What is asked for; what is left out is as usual. Either `agent` or `command` is needed. */
 export interface DispatchRequest {
   /** How many at once; 1. */
-  readonly agents?: number;
+  readonly agents?: number | undefined;
   /** A harness by name, run without a person. */
-  readonly agent?: string;
+  readonly agent?: string | undefined;
   /** What to say to the harness besides. */
-  readonly agentArguments?: readonly string[];
+  readonly agentArguments?: readonly string[] | undefined;
   /** For a shell. */
-  readonly command?: string;
+  readonly command?: string | undefined;
   /** `branch`: each branch stays as it is. */
-  readonly delivery?: Delivery;
+  readonly delivery?: Delivery | undefined;
   /** With `land` and `pr`: the remote's name, null for the usual one. Left out, a landing is not pushed. */
-  readonly push?: string | null;
+  readonly push?: string | null | undefined;
   /** Where work begins and lands; `land.target`, or the main branch. */
-  readonly target?: string;
-  readonly filter?: Partial<Filter>;
-  readonly only?: readonly Ulid[];
+  readonly target?: string | undefined;
+  readonly filter?: Partial<Filter> | undefined;
+  /** Only these issues, by their ids, short or whole. */
+  readonly only?: readonly string[] | undefined;
   /** Takes at most so many issues. */
-  readonly most?: number;
+  readonly most?: number | undefined;
   /** Waits for more when nothing is left, until it is stopped. */
-  readonly waits?: boolean;
+  readonly waits?: boolean | undefined;
   /** Further attempts after one that failed; 1. */
-  readonly retries?: number;
+  readonly retries?: number | undefined;
   /** The pause before the second attempt, twice as long before each further one; five seconds. */
-  readonly backoffSecs?: number;
+  readonly backoffSecs?: number | undefined;
   /** How long one attempt may take; an hour. */
-  readonly timeoutSecs?: number;
+  readonly timeoutSecs?: number | undefined;
   /** Tells of an agent that is silent for so long; five minutes. */
-  readonly stallSecs?: number;
+  readonly stallSecs?: number | undefined;
   /** In US dollars, where the harness says what it costs. */
-  readonly costPerIssue?: number;
-  readonly costInAll?: number;
+  readonly costPerIssue?: number | undefined;
+  readonly costInAll?: number | undefined;
   /** Whether what an agent left uncommitted is committed; true. */
-  readonly commits?: boolean;
+  readonly commits?: boolean | undefined;
   /** Whether landed branches are deleted; as `land.clean` says. */
-  readonly clean?: boolean;
+  readonly clean?: boolean | undefined;
   /** Whether each worker has caches of its own; true. */
-  readonly ownCaches?: boolean;
-  readonly allowsEmpty?: boolean;
+  readonly ownCaches?: boolean | undefined;
+  readonly allowsEmpty?: boolean | undefined;
   /** What workers are called: `agent:<name>-1` and so on. The harness's name, or `worker`. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Ends everything: agents are stopped, and what they did is kept. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   readonly onEvent?: (event: DispatchEvent, state: RunState) => void;
   /** Somebody has asked for the end with `dispatch stop`; it comes without this, too. */
   readonly onStop?: (how: StopHow) => void;
@@ -59,7 +60,7 @@ const MOST_RETRIES = 100;
 const MOST_SECS = 30 * 86_400;
 
 /** The whole of what a run goes by; refuses what contradicts itself. */
-export function optionsOf(request: DispatchRequest): DispatchOptions {
+export function optionsOf(request: DispatchRequest, only: readonly Ulid[] | null = null): DispatchOptions {
   const {
     delivery = "branch",
     push,
@@ -68,14 +69,7 @@ export function optionsOf(request: DispatchRequest): DispatchOptions {
     timeoutSecs = 3_600,
     stallSecs = 300,
   } = request;
-  const {
-    backoffSecs = 5,
-    most = null,
-    only = null,
-    target = null,
-    costPerIssue = null,
-    costInAll = null,
-  } = request;
+  const { backoffSecs = 5, most = null, target = null, costPerIssue = null, costInAll = null } = request;
   const what = whatRuns(request);
   const name = request.name ?? what.template?.harness ?? "worker";
   if (!/^[a-z0-9][a-z0-9_-]{0,39}$/i.test(name))

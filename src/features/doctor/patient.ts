@@ -5,6 +5,7 @@ import type { ConfigProblem } from "../../config/problem";
 import { NO_TRUST, readTrust, type Trust } from "../../config/trust";
 import type { LeaseStatus } from "../../coordinator/contract";
 import { LocalCoordinator } from "../../coordinator/local";
+import type { MissedDaemon } from "../../coordinator/workspace";
 import { type Environment, findRepository, type Repository } from "../../identity/repository";
 import type { Ticket } from "../../kernel/tickets";
 import type { Git } from "../../platform/git";
@@ -23,12 +24,6 @@ export interface Place {
   readonly systemDirectory?: string;
   /** What somebody counts on a daemon for, while none is running. */
   readonly missedDaemon?: (patient: Patient) => Promise<MissedDaemon | null>;
-}
-
-export interface MissedDaemon {
-  readonly what: "http" | "renewals";
-  readonly message: string;
-  readonly next: string;
 }
 
 /** What checks look at. Everything that may be broken is read by whoever needs it, and may throw there. */

@@ -1,4 +1,5 @@
 import type { Ulid } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import type { IssueReader } from "../issues/reader";
 import { isFound } from "../issues/resolve";
 import { readRegistry } from "./registry";
@@ -8,6 +9,11 @@ import { pendingGates } from "./results";
 export interface PendingGate {
   readonly key: string;
   readonly kind: "manual" | "automated" | null;
+}
+
+/** An automated one is passed by its run, any other by the word of those who may. */
+export function passCommand(shortId: string, { key, kind }: PendingGate): string {
+  return `cotenant gate ${kind === "automated" ? "run" : "pass"} ${shortId} ${shellWord(key)}`;
 }
 
 /** What issues wait for that are done but for their gates. */

@@ -17,7 +17,7 @@ import { isUnreachable } from "./remote";
 import { rulesOf } from "./rules";
 import { openRemote, type SharedRemotes } from "./shared-remotes";
 import { StateFile } from "./state";
-import { transportOf } from "./transport";
+import { transportOf, withoutPassword } from "./transport";
 
 /** Everything about the ledger of a clone. */
 export interface OpenLedger {
@@ -27,6 +27,21 @@ export interface OpenLedger {
   readonly state: StateFile;
   readonly branch: string;
   readonly prefix: string;
+}
+
+/** Where the ledger is. */
+export interface LedgerAt {
+  readonly remote: string;
+  /** Without a password. */
+  readonly url: string;
+  readonly branch: string;
+  /** This machine's copy. */
+  readonly directory: string;
+}
+
+export function whereIs({ copy, branch }: OpenLedger): LedgerAt {
+  const { remote, url } = copy.transport;
+  return { remote, url: withoutPassword(url), branch, directory: copy.place.directory };
 }
 
 export function isLedgerOn({ config }: Pick<Workspace, "config">): boolean {

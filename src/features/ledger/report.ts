@@ -1,23 +1,18 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { giveBacks } from "./confirmations";
 import { examineLedger } from "./examine";
-import type { OpenLedger } from "./open";
+import type { LedgerAt, OpenLedger } from "./open";
 import type { Conflict, Reconciled } from "./reconcile";
 import { offlineJson } from "./state";
 import type { Synced } from "./syncing";
-import { withoutPassword } from "./transport";
 import { iso } from "./words";
 
-/** What every answer about the ledger begins with. */
-export function placeJson({ copy, branch }: OpenLedger): Record<string, unknown> {
-  const { remote, url } = copy.transport;
-  return { remote, url: withoutPassword(url), branch, directory: copy.place.directory };
-}
+type AtLedger<T> = { readonly at: LedgerAt } & T;
 
-export function syncedJson(open: OpenLedger, synced: Synced): Record<string, unknown> {
+export function syncedJson({ at, ...synced }: AtLedger<Synced>): Record<string, unknown> {
   return {
     action: "ledger-only",
-    ...placeJson(open),
+    ...at,
     head: synced.head,
     pushed: synced.pushed,
     written: synced.written,
@@ -84,17 +79,18 @@ export async function standingOf(open: OpenLedger, workspace: Workspace) {
     why,
     head: isSetUp ? await remote.branchSeen() : null,
     claims: isSetUp ? await countSeen(open) : 0,
+    mode: ledger.parts.offlineMode,
     waiting: giveBacks(await ledger.confirmations("all"), held, ledger.nowMs),
   };
 }
 
 export type LedgerStanding = Awaited<ReturnType<typeof standingOf>>;
 
-export function standingJson(open: OpenLedger, standing: LedgerStanding): Record<string, unknown> {
+export function standingJson({ at, ...standing }: AtLedger<LedgerStanding>): Record<string, unknown> {
   const { known, isOnline, ledger, why, waiting } = standing;
   return {
     action: "status",
-    ...placeJson(open),
+    ...at,
     schema_version: 1,
     set_up: standing.isSetUp,
     valid: standing.isValid,
@@ -111,7 +107,7 @@ export function standingJson(open: OpenLedger, standing: LedgerStanding): Record
       lease_id: leaseId,
       expires_at: iso(expiresAtMs),
     })),
-    mode: open.ledger.parts.offlineMode,
+    mode: standing.mode,
   };
 }
 

@@ -2,7 +2,7 @@ import type { Coordinator } from "../../coordinator/contract";
 import type { Workspace } from "../../coordinator/workspace";
 import type { Repository } from "../../identity/repository";
 import { listWorktrees, type WorktreeEntry } from "../../identity/worktree-list";
-import type { Ulid } from "../../kernel/ids";
+import { printable, type Ulid } from "../../kernel/ids";
 import type { Leaver } from "../../kernel/left-issues";
 import type { Git } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
@@ -128,4 +128,21 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
     made ??= make();
     return made;
   };
+}
+
+/** As the end of a sentence about the issue. `here`: the root of the worktree that the reader of it is in. */
+export function leftText(left: LeftWork, here: string): string {
+  return `left by ${left.agentId || "somebody"} at ${printable(left.at, 40)}, unfinished and not given back; ${placeText(left, here)}`;
+}
+
+function placeText({ root, branch, snapshotId, checkedOutAt, hasCommits }: LeftWork, here: string): string {
+  const on = branch === null ? "" : ` (branch ${printable(branch)})`;
+  if (root === here) return `any changes are in this worktree${on}`;
+  if (root !== null) return `any changes are in ${printable(root, 500)}${on}`;
+  if (snapshotId !== null) return `its worktree is gone, its changes are snapshot ${snapshotId}${on}`;
+  if (branch === null) return "where any changes are is not known here";
+  const where = checkedOutAt === null ? "" : `, checked out in ${printable(checkedOutAt, 500)}`;
+  return hasCommits
+    ? `its worktree is gone, its commits are on branch ${printable(branch)}${where}`
+    : `its worktree is gone, and its branch ${printable(branch)}${where} has nothing that is not merged`;
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { childEnvironment } from "../../../src/demo/scratch";
+import { childEnvironment } from "../../../testing/workload/environment";
 
 /** A repository with files that everybody wants, in which every harness asks before it writes. */
 export interface Place {

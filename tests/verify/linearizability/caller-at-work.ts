@@ -1,11 +1,11 @@
 import type { Session } from "../../../src/coordinator/session";
 import type { Workspace } from "../../../src/coordinator/workspace";
-import { guardedWrite } from "../../../src/demo/guarded-write";
 import { CotenantError, orThrow } from "../../../src/errors/cotenant-error";
 import { type AgentId, parseAgentId } from "../../../src/kernel/ids";
 import { isPathKey, type LeaseKey } from "../../../src/kernel/keys";
 import type { Lease } from "../../../src/kernel/lease";
 import type { Prng } from "../../../testing/simulator/prng";
+import { guardedWrite } from "../../../testing/workload/guarded-write";
 import type { Answer, Caller } from "./history";
 import type { Orders } from "./orders";
 import { nowMs, type Record } from "./record";

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { childEnvironment } from "../../../src/demo/scratch";
+import { childEnvironment } from "../../../testing/workload/environment";
 
 /** A repository with two worktrees for one run, and what the run leaves besides. */
 export interface Place {

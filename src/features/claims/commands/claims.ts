@@ -16,6 +16,7 @@ import {
   changeFrom,
   HOLDER_FLAGS,
   holderFrom,
+  NEEDS_REASON,
   REASON_FLAG,
   RENEW_FLAGS,
   releaseFrom,
@@ -35,7 +36,7 @@ import { leftJson, takeOverLines } from "./left-work";
 const ONE_CLAIM: Pick<Command, "words" | "completes"> = { words: { min: 1, max: 1 }, completes: ["issue"] };
 
 export const acquire: Command = {
-  usage: "claim acquire <issue> [--ttl <secs>] [--wait [--timeout <secs>]] [--force --reason <text>]",
+  positional: "<issue>",
   about:
     "Claims an issue: nobody else can claim it until you release it or it runs out. Asking again for what you\nhold returns the same claim. While you hold it, it is in progress and yours wherever it is shown. Of one that somebody\nhas left it says who, when, and with which command to go on where their changes are.",
   flags: {
@@ -76,7 +77,7 @@ export const acquire: Command = {
 };
 
 export const renew: Command = {
-  usage: "claim renew <issue|lease> [--ttl <secs>]",
+  positional: "<issue|lease>",
   about: "Extends a claim you hold. Never after it has run out, and never past its total lifetime.",
   flags: { ...HOLDER_FLAGS, ...RENEW_FLAGS },
   examples: ["cotenant claim renew 7x3k", "cotenant claim renew 7x3k --ttl 1200"],
@@ -89,7 +90,7 @@ export const renew: Command = {
 };
 
 export const heartbeat: Command = {
-  usage: "claim heartbeat <issue|lease>",
+  positional: "<issue|lease>",
   about: "Shows that work on a claim goes on. It moves the claim's last beat and nothing else.",
   flags: HOLDER_FLAGS,
   examples: ["cotenant claim heartbeat 7x3k"],
@@ -107,7 +108,7 @@ export const heartbeat: Command = {
 };
 
 export const release: Command = {
-  usage: "claim release <issue|lease>",
+  positional: "<issue|lease>",
   about:
     "Gives a claim back. The issue is free at once: if you had written it in progress, it is ready again, and if you had\nassigned it to yourself, it is nobody's.",
   flags: { ...HOLDER_FLAGS, ...REASON_FLAG },
@@ -121,18 +122,18 @@ export const release: Command = {
 };
 
 export const transfer: Command = {
-  usage: "claim transfer <issue|lease|key> --to-agent <id> [--to-worktree <wt>] --reason <text>",
+  positional: "<issue|lease|key>",
   about:
     "Hands a claim over to another agent, with a new token and without a moment in which somebody else could\ntake it. The new holder's next command from that worktree picks it up. Somebody else's claim can be handed over by\nthose whom policy.evict allows (people and admins by default); its holder is told who did it, and why.",
   flags: {
     ...HOLDER_FLAGS,
-    "to-agent": { value: "<type:name>", completes: "agent", meaning: "the new holder" },
+    "to-agent": { value: "<type:name>", isRequired: true, completes: "agent", meaning: "the new holder" },
     "to-worktree": {
       value: "<worktree>",
       completes: "worktree",
       meaning: "the worktree it will work in (default: this one)",
     },
-    ...REASON_FLAG,
+    ...NEEDS_REASON,
   },
   examples: [
     'cotenant claim transfer 7x3k --to-agent agent:reviewer --reason "ready for review"',
@@ -164,10 +165,13 @@ export const transfer: Command = {
 };
 
 export const forceEvict: Command = {
-  usage: "claim force-evict <issue|lease|key> --reason <text>",
+  positional: "<issue|lease|key>",
   about:
     "Ends somebody's claim, or a lock by its key (file:src/app.ts). A live one only by those whom policy.evict allows (people and admins by default).\nThe old holder's next write is refused: its token is stale. Where policy.approvers asks for the approval of others, it\nonly proposes to end a live one (E_APPROVAL_NEEDED, with the proposal's id), and 'claim approve' ends it.",
-  flags: { ...CHANGE_FLAGS, reason: { value: "<text>", meaning: "why; logged with your name" } },
+  flags: {
+    ...CHANGE_FLAGS,
+    reason: { value: "<text>", isRequired: true, meaning: "why; logged with your name" },
+  },
   examples: [
     'cotenant claim force-evict 7x3k --reason "its machine is gone" --agent-id human:ada',
     'cotenant claim force-evict file:src/app.ts --reason "its agent hangs" --agent-id human:ada',
@@ -209,7 +213,7 @@ export const forceEvict: Command = {
 };
 
 export const approve: Command = {
-  usage: "claim approve <proposal|issue|lease>",
+  positional: "<proposal|issue|lease>",
   about:
     "Agrees to end somebody's live lease, as 'claim force-evict' has proposed it where policy.approvers asks for the approval\nof others. Never by whoever proposed it, and only by those whom policy.evict allows. The last approval that is needed ends\nthe lease, for the reason of the proposal.",
   flags: {},
@@ -239,7 +243,6 @@ export const approve: Command = {
 };
 
 export const proposals: Command = {
-  usage: "claim proposals",
   about:
     "Lists evictions that wait for the approval of others (policy.approvers), each with the command that agrees to it. One that is\nolder than an hour, or whose lease has ended or changed hands, counts for nothing and is not listed.",
   flags: {},
@@ -261,7 +264,6 @@ export const proposals: Command = {
 };
 
 export const status: Command = {
-  usage: "claim status [--mine] [--issue <id>] [--agent <id>]",
   about: "Shows all claims, yours first (marked *).",
   flags: {
     mine: { meaning: "only those of this agent, session and worktree" },
@@ -291,7 +293,6 @@ export const status: Command = {
 };
 
 export const list: Command = {
-  usage: "claim list",
   about: "Lists active claims, with the fields of the flat index that 'gc' writes to claims.index.json.",
   flags: {},
   examples: ["cotenant claim list --json"],

@@ -1,7 +1,7 @@
 import type { Workspace } from "../../../coordinator/workspace";
-import { printable, type Ulid } from "../../../kernel/ids";
+import type { Ulid } from "../../../kernel/ids";
 import { shellWord } from "../../../kernel/printing";
-import type { LeftMap, LeftWork } from "../../snapshots/left-work";
+import { type LeftMap, type LeftWork, leftText } from "../../snapshots/left-work";
 import { defaultPlace } from "../../worktrees/naming";
 
 export function leftJsonOf(left: LeftMap, id: Ulid): Record<string, unknown> | null {
@@ -18,23 +18,6 @@ export function leftJson(left: LeftWork): Record<string, unknown> {
     branch: left.branch,
     snapshot_id: left.snapshotId,
   };
-}
-
-/** As the end of a sentence about the issue. `here`: the root of the worktree that the reader of it is in. */
-export function leftText(left: LeftWork, here: string): string {
-  return `left by ${left.agentId || "somebody"} at ${printable(left.at, 40)}, unfinished and not given back; ${placeText(left, here)}`;
-}
-
-function placeText({ root, branch, snapshotId, checkedOutAt, hasCommits }: LeftWork, here: string): string {
-  const on = branch === null ? "" : ` (branch ${printable(branch)})`;
-  if (root === here) return `any changes are in this worktree${on}`;
-  if (root !== null) return `any changes are in ${printable(root, 500)}${on}`;
-  if (snapshotId !== null) return `its worktree is gone, its changes are snapshot ${snapshotId}${on}`;
-  if (branch === null) return "where any changes are is not known here";
-  const where = checkedOutAt === null ? "" : `, checked out in ${printable(checkedOutAt, 500)}`;
-  return hasCommits
-    ? `its worktree is gone, its commits are on branch ${printable(branch)}${where}`
-    : `its worktree is gone, and its branch ${printable(branch)}${where} has nothing that is not merged`;
 }
 
 /** Who goes on, and where. */

@@ -5,27 +5,22 @@ import { interruptibly } from "../../../cli/terminal/interrupts";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { dispatchParts } from "../../../node-parts";
 import { FILTER_FLAGS, filterFrom } from "../../issues/commands/querying";
-import { issuesIn } from "../../issues/desk";
-import { meantId } from "../../issues/meant";
 import {
   countEnds,
-  type DispatchOptions,
   type DispatchReport,
   type DispatchRequest,
   dispatch,
-  optionsOf,
-  planDispatch,
   TEMPLATE_NAMES,
 } from "../operations";
-import { progressFor } from "./dispatch-progress";
-import { planJson, planText, reportJson, reportText } from "./dispatching";
+import { planJson, planText, reportJson, reportText } from "./output";
+import { progressFor } from "./progress";
 
 const HELP = "cotenant dispatch --help";
 const { assignee: _assignee, limit: _limit, ...NARROWING } = FILTER_FLAGS;
 
 export const command: Command = {
   usage:
-    "dispatch [--agents <n>] (--agent <harness> | --command <line>) [--land | --pr] [--push] [--target <branch>]\n         [--issue <id>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]… [--limit <n>] [--wait]\n         [--retries <n>] [--backoff <secs>] [--timeout <secs>] [--stall <secs>] [--cost <usd>] [--cost-per-issue <usd>]\n         [--commit on|off] [--clean] [--dry-run] [-- <argument for the harness>…]",
+    "dispatch (--agent <harness> | --command <line>) [--land | --pr] [options] [-- <argument for the harness>…]",
   about:
     "Has agents work on issues until none is left. Each worker takes the most urgent issue whose files are free, in a\nworktree of its own on a branch of its own, claims it, keeps the claim alive, and runs the agent with its task in the\nenvironment. Then come the issue's automated gates, what the agent left uncommitted is committed, and the work lands\n(--land), is pushed for a pull request (--pr), or stays on its branch. Only then the issue is done. What fails is tried\nagain, and then given back with its log as a comment. Killed at any moment, the same command goes on where it was.",
   flags: {
@@ -91,16 +86,15 @@ export const command: Command = {
   },
   isForPeople: true,
   async run(context, parsed) {
-    const request = await requestFrom(context, parsed);
-    // Refuses what contradicts itself, before anything is written.
-    const options = optionsOf(request);
+    const request = requestFrom(parsed);
+    // Before anything is written.
+    dispatch.check(request);
     const workspace = await context.workspace();
     if (parsed.has("dry-run")) {
-      const plan = await planDispatch({ workspace, session: await workspace.session("read") }, options);
-      const runs = options.template?.line ?? options.command ?? "";
+      const plan = await dispatch.plan({ workspace, session: await workspace.session("read") }, request);
       return {
-        data: { dry_run: true, runs, ...planJson(plan) },
-        text: planText(context.terminal, plan, options.agents, runs),
+        data: { dry_run: true, runs: plan.runs, ...planJson(plan) },
+        text: planText(context.terminal, plan),
       };
     }
     const session = await workspace.session("write");
@@ -109,8 +103,8 @@ export const command: Command = {
       const progress = progressFor(context, workspace.surroundings.env);
       let report: DispatchReport;
       try {
-        const onEvent: DispatchOptions["onEvent"] = (event, state) => progress.show(event, state);
-        report = await dispatch(parts, { ...request, onEvent, ...(signal === undefined ? {} : { signal }) });
+        const onEvent: DispatchRequest["onEvent"] = (event, state) => progress.show(event, state);
+        report = await dispatch(parts, { ...request, onEvent, signal });
       } catch (error) {
         throw lastWord(context, error);
       } finally {
@@ -153,7 +147,7 @@ function outputFor(context: Context, report: DispatchReport, isInterrupted: bool
   return { data, text: context.quiet ? "" : text, exit: isAll ? 0 : NOT_ALL, isStreamed };
 }
 
-async function requestFrom(context: Context, parsed: Parsed): Promise<DispatchRequest> {
+function requestFrom(parsed: Parsed): DispatchRequest {
   const [remote, commits] = [parsed.text("remote"), parsed.text("commit")];
   const pushes = parsed.has("push") || parsed.has("pr");
   if (remote !== undefined && !pushes)
@@ -162,29 +156,25 @@ async function requestFrom(context: Context, parsed: Parsed): Promise<DispatchRe
     throw usage(`--commit takes on or off, not "${commits}"`, HELP);
   if (parsed.has("land") && parsed.has("pr"))
     throw usage("--land and --pr are two ways for the same work to leave: choose one", HELP);
-  const reader = parsed.texts("issue").length === 0 ? null : await issuesIn(await context.workspace());
-  const only =
-    reader === null ? null : await Promise.all(parsed.texts("issue").map((word) => meantId(reader, word)));
-  const given = {
-    ...{ agent: parsed.text("agent"), command: parsed.text("command"), name: parsed.text("name") },
-    ...{ agents: parsed.whole("agents"), most: parsed.whole("limit"), retries: parsed.whole("retries") },
+  const only = parsed.texts("issue");
+  return {
+    agent: parsed.text("agent"),
+    agentArguments: parsed.words,
+    command: parsed.text("command"),
+    name: parsed.text("name"),
+    agents: parsed.whole("agents"),
+    most: parsed.whole("limit"),
+    retries: parsed.whole("retries"),
     backoffSecs: parsed.whole("backoff"),
-    ...{
-      timeoutSecs: parsed.whole("timeout"),
-      stallSecs: parsed.whole("stall"),
-      target: parsed.text("target"),
-    },
-    ...{ costPerIssue: amountOf(parsed, "cost-per-issue"), costInAll: amountOf(parsed, "cost") },
+    timeoutSecs: parsed.whole("timeout"),
+    stallSecs: parsed.whole("stall"),
+    target: parsed.text("target"),
+    costPerIssue: amountOf(parsed, "cost-per-issue"),
+    costInAll: amountOf(parsed, "cost"),
     commits: commits === undefined ? undefined : commits === "on",
-    only: only ?? undefined,
+    only: only.length === 0 ? undefined : only,
     push: pushes ? (remote ?? null) : undefined,
     clean: parsed.has("clean") ? true : undefined,
-  };
-  return {
-    ...(Object.fromEntries(
-      Object.entries(given).filter(([, value]) => value !== undefined),
-    ) as DispatchRequest),
-    agentArguments: parsed.words,
     delivery: parsed.has("land") ? "land" : parsed.has("pr") ? "pr" : "branch",
     filter: filterFrom(parsed),
     waits: parsed.has("wait"),

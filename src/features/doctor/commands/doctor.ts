@@ -1,11 +1,12 @@
 import type { Command, Context, Parsed } from "../../../cli/grammar/command";
 import { leaseJson, statusJson } from "../../../cli/terminal/render";
 import { Workspace } from "../../../coordinator/workspace";
+import { missedDaemonIn } from "../../../daemon/in-front";
 import { missedDaemon } from "../../../daemon/missed";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { count } from "../../../kernel/printing";
 import { nodeTrees } from "../../../platform/node/trees";
-import { lookAround } from "../../watch/commands/status-report";
+import { status } from "../../watch/operations/status";
 import { gc as clearAway, diagnosis, exitOf, type Finding, mend, recoverLog, validate } from "../operations";
 import { findingsOutput } from "./findings";
 
@@ -60,7 +61,7 @@ function fineWords(findings: readonly Finding[], things: number | null): string 
 /** How much `status` lists; null where it cannot be asked: why is told by the checks. */
 async function forAPerson(context: Context, parsed: Parsed): Promise<number | null> {
   try {
-    return (await lookAround(await open(context, parsed))).findings.length;
+    return (await status(await open(context, parsed))).findings.length;
   } catch {
     return null;
   }
@@ -73,6 +74,7 @@ function open(context: Context, parsed: Parsed): Promise<Workspace> {
     session: parsed.text("session"),
     allowNetworkFs: parsed.has("allow-network-fs"),
     doing: "doctor",
+    missedDaemon: missedDaemonIn,
   });
 }
 

@@ -1,9 +1,9 @@
 import type { Command, Context, Output } from "../../../cli/grammar/command";
-import { duration } from "../../../cli/terminal/render";
 import { shownLines } from "../../../cli/terminal/shown-text";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { ERRORS } from "../../../errors/registry";
 import { printable } from "../../../kernel/ids";
+import { duration } from "../../../kernel/printing";
 import { nodeCommands } from "../../../platform/node/commands";
 import { asCounted } from "../../issues/commands/editing";
 import { type Desk, issueJson, openDesk, writerAt } from "../../issues/commands/issues";

@@ -1,7 +1,7 @@
 import type { Command, Context, Output } from "../../../cli/grammar/command";
-import { duration } from "../../../cli/terminal/render";
 import { shownLines } from "../../../cli/terminal/shown-text";
 import { printable } from "../../../kernel/ids";
+import { duration } from "../../../kernel/printing";
 import { type Desk, openDesk } from "../../issues/commands/issues";
 import { meant } from "../../issues/meant";
 import { gateOf } from "../passing";

@@ -1,7 +1,6 @@
 import type { Command } from "../../../cli/grammar/command";
-import { duration } from "../../../cli/terminal/render";
 import { printable } from "../../../kernel/ids";
-import { shellWord } from "../../../kernel/printing";
+import { duration, shellWord } from "../../../kernel/printing";
 import type { BlockerReport } from "../contention";
 import { blockedContentions } from "../operations";
 import { agentsOf, subject } from "../words";

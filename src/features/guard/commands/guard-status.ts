@@ -1,6 +1,7 @@
 import type { Command } from "../../../cli/grammar/command";
-import { columns, duration, leaseTable, paint, statusJson } from "../../../cli/terminal/render";
+import { columns, leaseTable, paint, statusJson } from "../../../cli/terminal/render";
 import { printable } from "../../../kernel/ids";
+import { duration } from "../../../kernel/printing";
 import { isoOf } from "../contention";
 import { guardStatus, type SeenContention, type SeenViolation } from "../operations";
 import { agentsOf, subject } from "../words";

@@ -1,9 +1,8 @@
-import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
+import type { Command } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
-import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError } from "../../../errors/cotenant-error";
-import { count } from "../../../kernel/printing";
-import type { OpenLedger } from "../open";
+import { nodeTrees } from "../../../platform/node/trees";
+import { type SyncAction, sync } from "../operations";
+import { syncOutput } from "./sync-output";
 
 const ACTIONS = [
   "setup-ledger",
@@ -12,8 +11,7 @@ const ACTIONS = [
   "reconcile",
   "force-resync",
   "status",
-] as const;
-type Action = (typeof ACTIONS)[number];
+] as const satisfies readonly SyncAction[];
 
 export const command: Command = {
   usage: `sync [--${ACTIONS.join(" | --")}] [--yes]`,
@@ -39,138 +37,16 @@ export const command: Command = {
   async run(context, parsed) {
     const asked = ACTIONS.filter((action) => parsed.has(action));
     if (asked.length > 1) throw usage(`--${asked.join(" and --")} are different things: do one at a time`);
-    const action = asked[0] ?? "ledger-only";
-    const workspace = await context.workspace();
-    const { openLedger } = await import("../open");
-    // Whoever changes something says who they are, before the remote is asked.
-    if (action !== "status") await workspace.agent();
-    // Also once it is turned off: what it has left on this machine can still be taken away.
-    const open = await openLedger(workspace, {
-      usualBranch: action === "cleanup-ledger" ? "cotenant-sync" : undefined,
+    const action: SyncAction = asked[0] ?? "ledger-only";
+    const answer = await sync(await context.workspace(), {
+      action,
+      yes: parsed.has("yes"),
+      trees: nodeTrees(),
+      onProgress: (done, all) => {
+        if (!context.quiet && all > 20) context.note(`settling claims: ${done} of ${all}`);
+      },
     });
-    const output = await perform(action, context, parsed, workspace, open);
+    const output = syncOutput(action, answer);
     return context.quiet && action !== "status" ? { ...output, text: "" } : output;
   },
 };
-
-async function perform(
-  action: Action,
-  context: Context,
-  parsed: Parsed,
-  workspace: Workspace,
-  open: OpenLedger,
-): Promise<Output> {
-  const { statusOutput } = await import("./syncing");
-  switch (action) {
-    case "status":
-      return statusOutput(open, workspace);
-    case "setup-ledger":
-      return setUp(workspace, open);
-    case "ledger-only":
-      return synced(context, workspace, open);
-    case "reconcile":
-      return reconciled(context, workspace, open);
-    case "force-resync":
-      return resynced(parsed, workspace, open);
-    case "cleanup-ledger":
-      return cleanedUp(parsed, open, workspace);
-  }
-}
-
-async function setUp(workspace: Workspace, open: OpenLedger): Promise<Output> {
-  const { setUpLedger } = await import("../setup");
-  const { placeJson } = await import("../report");
-  const { agentId } = await workspace.agent();
-  const { createdBranch, createdCopy, head } = await setUpLedger(open, workspace, agentId);
-  const what = createdBranch
-    ? `made the branch ${open.branch} on ${open.copy.transport.remote}`
-    : `the branch ${open.branch} on ${open.copy.transport.remote} is there`;
-  return {
-    data: {
-      action: "setup-ledger",
-      ...placeJson(open),
-      created_branch: createdBranch,
-      created_copy: createdCopy,
-      head,
-    },
-    text: `${what}\n${createdCopy ? "made" : "found"} this machine's copy: ${open.copy.place.directory}\n  next: claims are shared from now on; 'cotenant sync' exchanges issues`,
-  };
-}
-
-async function synced(context: Context, workspace: Workspace, open: OpenLedger): Promise<Output> {
-  const { syncLedger } = await import("../syncing");
-  const { progressOn, syncedOutput } = await import("./syncing");
-  const session = await workspace.session("write");
-  return syncedOutput(open, await syncLedger(open, workspace, session, progressOn(context)));
-}
-
-async function reconciled(context: Context, workspace: Workspace, open: OpenLedger): Promise<Output> {
-  const { reconcile } = await import("../reconcile");
-  const { progressOn, reconciledLines } = await import("./syncing");
-  const { placeJson, reconciledJson } = await import("../report");
-  const { actor } = await workspace.session("write");
-  const result = await reconcile(open.ledger, actor, { most: null, onProgress: progressOn(context) });
-  const lines = reconciledLines(result);
-  if (result.pending.length > 0)
-    throw new CotenantError(
-      "E_RETRIES_EXHAUSTED",
-      lines.filter((line) => !line.startsWith("  next: ")).join("; "),
-      { data: reconciledJson(result) },
-    );
-  return {
-    data: { action: "reconcile", ...placeJson(open), ...reconciledJson(result) },
-    text: lines.length === 0 ? "nothing waits to be confirmed" : lines.join("\n"),
-    exit: result.conflicts.length === 0 ? 0 : 1,
-  };
-}
-
-async function resynced(parsed: Parsed, workspace: Workspace, open: OpenLedger): Promise<Output> {
-  const { forceResync, needsYes } = await import("../resync");
-  const { placeJson } = await import("../report");
-  if (!parsed.has("yes"))
-    throw needsYes(
-      "--force-resync",
-      "it forgets what this machine has seen of the ledger, and takes the remote's as it is",
-    );
-  const { actor } = await workspace.session("write");
-  // The next sync brings what the remote has into this worktree's issues.
-  const { precaution } = await import("../../snapshots/precaution");
-  const { darkroomIn } = await import("../../snapshots/darkroom");
-  const { nodeTrees } = await import("../../../platform/node/trees");
-  const kept = await precaution(await darkroomIn(workspace, nodeTrees()), "resync");
-  if (kept.failure !== null) throw kept.failure;
-  const { backup, head, claims } = await forceResync(open, actor);
-  return {
-    data: { action: "force-resync", ...placeJson(open), backup, snapshot_id: kept.snapshotId, head, claims },
-    text: [
-      `took the remote's ledger as it is: ${count(claims, "claim")}`,
-      backup === null ? "there was nothing to back up" : `backup: ${backup}`,
-      `this worktree as it is: snapshot ${kept.snapshotId}`,
-      "  next: cotenant sync",
-    ].join("\n"),
-  };
-}
-
-async function cleanedUp(parsed: Parsed, open: OpenLedger, workspace: Workspace): Promise<Output> {
-  const { cleanUp, needsYes } = await import("../resync");
-  const { placeJson } = await import("../report");
-  if (!parsed.has("yes")) {
-    const { offlineClaims } = (await open.state.read()).state;
-    const waiting =
-      offlineClaims.length === 0 ? "" : `, and ${offlineClaims.length} claims wait to be confirmed`;
-    throw needsYes("--cleanup-ledger", `it removes ${open.copy.place.directory}${waiting}`);
-  }
-  const { backup, removed } = await cleanUp(open, workspace);
-  const { source } = workspace.config.origin("sync.ledger_branch");
-  const isOn = source !== "clone" && source !== "default";
-  return {
-    data: { action: "cleanup-ledger", ...placeJson(open), backup, removed },
-    text: [
-      removed ? "removed this machine's copy" : "there was no copy",
-      ...(backup === null ? [] : [`backup: ${backup}`]),
-      ...(isOn
-        ? ["  next: take sync.ledger_branch out of the configuration, or claims go on being shared"]
-        : []),
-    ].join("\n"),
-  };
-}

@@ -1,6 +1,6 @@
 import type { Context, Flag, Output, Parsed } from "../../../cli/grammar/command";
 import { interruptibly } from "../../../cli/terminal/interrupts";
-import { duration, leaseJson, leasesData } from "../../../cli/terminal/render";
+import { leaseJson, leasesData } from "../../../cli/terminal/render";
 import type { Grant } from "../../../coordinator/contract";
 import { refuseRuled } from "../../../coordinator/path-rules";
 import type { Acquired, Session } from "../../../coordinator/session";
@@ -10,7 +10,7 @@ import { printable } from "../../../kernel/ids";
 import type { LeaseKey } from "../../../kernel/keys";
 import type { Holder, Lease, Reach } from "../../../kernel/lease";
 import { checkIndefinite, checkText, checkTtl } from "../../../kernel/policy";
-import { count } from "../../../kernel/printing";
+import { count, duration } from "../../../kernel/printing";
 import { callingProcess, twinOf } from "../../guard/calling-process";
 import { tellSay, withLedger } from "../../ledger/commands/ledger";
 import { ledgerJson } from "../../ledger/commands/output";

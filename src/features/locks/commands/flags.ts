@@ -40,6 +40,10 @@ export const REASON_FLAG: Readonly<Record<string, Flag>> = {
   reason: { value: "<text>", meaning: "why; logged" },
 };
 
+export const NEEDS_REASON: Readonly<Record<string, Flag>> = {
+  reason: { ...REASON_FLAG["reason"]!, isRequired: true },
+};
+
 export function releaseFrom(parsed: Parsed, workspace: Workspace): ReleaseRequest {
   return { ...holderFrom(parsed, workspace), reason: parsed.text("reason") };
 }

@@ -22,16 +22,16 @@ import { grantOutput, releaseOutput, renewOutput, ticketJson, ticketKeys, withTe
 const ANY_WORDS = { min: 0, max: Number.POSITIVE_INFINITY };
 
 export const acquire: Command = {
-  usage: "lock acquire <file>… [--dir <path>] [--resource <name>] [--ref <refs/…>] [--ttl <secs>] [--wait]",
+  positional: "<file>…",
   about:
     "Leases files, directories, resources or refs: all of them or none. A directory excludes everything in it\nand every directory around it. Asking again for what you hold returns the same lease. A pattern is refused unless\na file has that very name; with --glob, the smallest directory that covers all that match is leased, with everything in\nit, also files that do not match and files that are still to be made.",
   flags: {
-    ...ACQUIRE_FLAGS,
     ...TARGET_FLAGS,
     glob: {
       meaning:
         "every word is a pattern of Git's (*, **, [abc]): lease the directory that covers what matches",
     },
+    ...ACQUIRE_FLAGS,
   },
   examples: [
     "cotenant lock acquire src/app.ts src/app.test.ts",
@@ -68,10 +68,10 @@ function coverLines({ pattern, files, directory }: Cover): string[] {
 }
 
 export const steal: Command = {
-  usage: "lock steal <file>… [--dir <path>] [--resource <name>] [--ref <refs/…>] --reason <text>",
+  positional: "<file>…",
   about:
     "Ends whatever stands in the way and takes the lock, in one step. A live lock only by those whom\npolicy.evict allows (people and admins by default); what has run out, by anybody.",
-  flags: { ...ACQUIRE_FLAGS, ...TARGET_FLAGS },
+  flags: { ...TARGET_FLAGS, ...ACQUIRE_FLAGS, reason: { ...ACQUIRE_FLAGS["reason"]!, isRequired: true } },
   examples: ['cotenant lock steal src/app.ts --reason "its agent hangs" --agent-id human:ada'],
   isForPeople: true,
   words: ANY_WORDS,
@@ -87,9 +87,9 @@ export const steal: Command = {
 };
 
 export const renew: Command = {
-  usage: "lock renew <file|lease>… [--dir <path>] [--resource <name>] [--ref <refs/…>] [--ttl <secs>]",
+  positional: "<file|lease>…",
   about: "Extends locks you hold: all of them or none.",
-  flags: { ...HOLDER_FLAGS, ...RENEW_FLAGS, ...TARGET_FLAGS, ...NO_GLOB },
+  flags: { ...TARGET_FLAGS, ...RENEW_FLAGS, ...HOLDER_FLAGS, ...NO_GLOB },
   examples: ["cotenant lock renew src/app.ts", "cotenant lock renew --dir src/api --ttl 1800"],
   words: ANY_WORDS,
   completes: ["lease"],
@@ -102,9 +102,9 @@ export const renew: Command = {
 };
 
 export const release: Command = {
-  usage: "lock release <file|lease>… [--dir <path>] [--resource <name>] [--ref <refs/…>]",
+  positional: "<file|lease>…",
   about: "Gives locks back: all of them or none. They are free at once.",
-  flags: { ...HOLDER_FLAGS, ...TARGET_FLAGS, ...NO_GLOB, ...REASON_FLAG },
+  flags: { ...TARGET_FLAGS, ...REASON_FLAG, ...HOLDER_FLAGS, ...NO_GLOB },
   examples: ["cotenant lock release src/app.ts", "cotenant lock release --dir src/api"],
   words: ANY_WORDS,
   completes: ["lease"],
@@ -117,7 +117,6 @@ export const release: Command = {
 };
 
 export const status: Command = {
-  usage: "lock status [--path <prefix>] [--all]",
   about: "Shows who holds which files, directories, resources and refs, who waits, and what looks abandoned.",
   flags: {
     path: { value: "<prefix>", completes: "path", meaning: "only this file or directory, and what is in it" },
@@ -155,7 +154,6 @@ function hintsOf({ leases, lapsed }: LockStatus): string[] {
 }
 
 export const gc: Command = {
-  usage: "lock gc",
   about: "Logs the end of leases that have lapsed. Nothing depends on it: a lapsed lease blocks nobody.",
   flags: {},
   examples: ["cotenant lock gc"],

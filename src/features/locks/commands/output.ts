@@ -1,11 +1,11 @@
 import type { Context, Output, Parsed } from "../../../cli/grammar/command";
 import { interruptibly } from "../../../cli/terminal/interrupts";
-import { duration, leaseJson, leasesData } from "../../../cli/terminal/render";
+import { leaseJson, leasesData } from "../../../cli/terminal/render";
 import type { Change } from "../../../coordinator/contract";
 import type { Acquired } from "../../../coordinator/session";
 import { printable } from "../../../kernel/ids";
 import type { Lease } from "../../../kernel/lease";
-import { count } from "../../../kernel/printing";
+import { count, duration } from "../../../kernel/printing";
 import type { Ticket } from "../../../kernel/tickets";
 import { ledgerJson } from "../../ledger/commands/output";
 import type { LeaseTerms } from "../operations";

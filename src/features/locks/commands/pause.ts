@@ -3,10 +3,15 @@ import { pauseData, pauseText } from "../../../kernel/pause";
 import { pause as pauseRepository, resume as resumeRepository } from "../operations";
 
 export const pause: Command = {
-  usage: "pause --reason <text>",
   about:
     "Stops all new leases of this repository, for an upgrade or an incident. What is held stays held: renewals,\nheartbeats, releases, transfers and writes under it go on. Whoever asks for something new is refused with\nE_PAUSED and your reason, and whoever waits goes on waiting. It holds in this clone, until 'cotenant resume'.\nFor people only (human: and admin: ids).",
-  flags: { reason: { value: "<text>", meaning: "why; told to everybody who is refused, and logged" } },
+  flags: {
+    reason: {
+      value: "<text>",
+      isRequired: true,
+      meaning: "why; told to everybody who is refused, and logged",
+    },
+  },
   examples: ['cotenant pause --reason "moving the database" --agent-id human:ada'],
   words: { min: 0, max: 0 },
   isForPeople: true,
@@ -19,7 +24,6 @@ export const pause: Command = {
 };
 
 export const resume: Command = {
-  usage: "resume",
   about:
     "Ends a pause: new leases are granted again, and whoever waited goes on, in order. Says so where nothing was paused.\nFor people only (human: and admin: ids).",
   flags: {},

@@ -1,5 +1,5 @@
 import type { Command } from "../../../cli/grammar/command";
-import { parseAge } from "../../../cli/grammar/since";
+import { parseAge } from "../../../coordinator/since";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { count } from "../../../kernel/printing";
 import { type Doomed, planId, planRetention, removeSnapshot } from "../retention";

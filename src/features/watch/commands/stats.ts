@@ -1,17 +1,15 @@
 import type { Command, Context } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
-import { parseSince } from "../../../cli/grammar/since";
 import { pensFor } from "../../../cli/terminal/charts";
 import { isTty } from "../../../cli/terminal/terminal";
-import { Statistics } from "../../../coordinator/statistics";
-import { isFrom, noteUnreadable, SINCE_FLAG } from "./event-filter";
-import { statsJson, statsText } from "./stats-report";
+import { stats } from "../operations/events";
+import { SINCE_FLAG } from "./events";
+import { statsJson, statsText } from "./stats-output";
 
 const DEFAULT_TOP = 10;
 const MOST_TOP = 10_000;
 
 export const command: Command = {
-  usage: "stats [--since <when>] [--top <n>]",
   about:
     "Adds up the log: grants, renewals, releases, expiries, steals, evictions and transfers per kind of key and per\nagent, how long things are held and waited for, and the busiest keys. Contention is what the log knows of it:\ngrants that had waited, live leases stolen, lapsed ones taken over. It cannot know refusals, nor waits that ended\nwithout a grant: neither changes anything, so neither is logged.",
   flags: {
@@ -25,23 +23,12 @@ export const command: Command = {
     if (top < 1 || top > MOST_TOP)
       throw usage(`--top is from 1 to ${MOST_TOP}, not ${top}`, "cotenant stats --help");
     const workspace = await context.workspace();
-    const { coordinator, surroundings } = workspace;
-    const since = parsed.text("since");
-    const from = since === undefined ? undefined : parseSince(since, surroundings.platform.clock.wallMs());
-    const stats = new Statistics();
     const progress = new Progress(context);
-    const isCounted = from === undefined ? () => true : isFrom(from);
-    const onUnreadable = noteUnreadable(workspace);
-    const wanted = { ground: true, onUnreadable, ...(from === undefined ? {} : { from }) };
-    for await (const event of coordinator.history(wanted)) {
-      if (isCounted(event)) stats.take(event);
-      else stats.prepare(event);
-      progress.step();
-    }
+    const found = await stats(workspace, { since: parsed.text("since"), onRead: () => progress.step() });
     progress.done();
     return {
-      data: statsJson(stats, top),
-      text: statsText(stats, top, context.terminal, pensFor(surroundings.env)),
+      data: statsJson(found, top),
+      text: statsText(found, top, context.terminal, pensFor(workspace.surroundings.env)),
     };
   },
 };

@@ -5,7 +5,8 @@ import { Ending } from "../../../cli/terminal/streaming";
 import type { Terminal } from "../../../cli/terminal/terminal";
 import type { Subscription } from "../../../coordinator/contract";
 import type { Workspace } from "../../../coordinator/workspace";
-import { lookAround, type Status, statusData, statusLines } from "./status-report";
+import { type Status, status } from "../operations/status";
+import { statusData, statusLines } from "./status";
 
 /** A busy log wakes us for everything; nobody reads faster than this. */
 const AT_MOST_EVERY_MS = 100;
@@ -24,15 +25,14 @@ export async function watchStatus(context: Context, intervalMs: number): Promise
   };
   ending.signal.addEventListener("abort", rouse);
   process.on("SIGWINCH", rouse);
-  const { followLog } = await import("../../../daemon/log-follower");
   let followed: Subscription | null = null;
   const view = viewFor(context, workspace, intervalMs);
   try {
     while (!ending.isHere) {
       isRung = false;
-      const status = await lookAround(workspace);
-      if (!view.show(status)) break;
-      followed ??= await followLog(workspace, rouse, status.sequence);
+      const now = await status(workspace);
+      if (!view.show(now)) break;
+      followed ??= await workspace.followLog(rouse, now.sequence);
       await timers.sleep(AT_MOST_EVERY_MS).done;
       if (isRung || ending.isHere) continue;
       const sleep = timers.sleep(intervalMs - AT_MOST_EVERY_MS);

@@ -1,5 +1,5 @@
-import { CotenantError } from "../../errors/cotenant-error";
-import { printable } from "../../kernel/ids";
+import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
 
 /** From which event on. */
 export type Since = { readonly sequence: number } | { readonly timeMs: number };

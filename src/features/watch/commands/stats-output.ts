@@ -1,5 +1,6 @@
 import { bar, type Pens, sparkline, squeezed } from "../../../cli/terminal/charts";
-import { columns, duration, paint } from "../../../cli/terminal/render";
+import { columns, paint } from "../../../cli/terminal/render";
+import { count, duration } from "../../../kernel/printing";
 import type { Terminal } from "../../../cli/terminal/terminal";
 import {
   type KeyFigures,
@@ -9,7 +10,6 @@ import {
   type Tally,
 } from "../../../coordinator/statistics";
 import { printable } from "../../../kernel/ids";
-import { count } from "../../../kernel/printing";
 
 type Ranked = readonly (readonly [string, KeyFigures])[];
 
@@ -112,33 +112,24 @@ function shortTime(ms: number): string {
   return ms < 10_000 ? `${(ms / 1000).toFixed(1)}s` : duration(ms);
 }
 
+const TALLIED: readonly (readonly [string, (tally: Tally) => number])[] = [
+  ["ACQUIRED", ({ acquired }) => acquired],
+  ["WAITED", ({ waited }) => waited],
+  ["RENEWED", ({ renewed }) => renewed],
+  ["RELEASED", ({ released }) => released],
+  ["LAPSED", (tally) => tally.expired + tally.dead + tally.stop_idle],
+  ["STOLEN", ({ stolen }) => stolen],
+  ["EVICTED", ({ evicted }) => evicted],
+  ["TRANSFERRED", ({ transferred }) => transferred],
+];
+
 function tallyTable(terminal: Terminal, name: string, rows: readonly (readonly [string, Tally])[]): string {
-  const head = [
-    name,
-    "ACQUIRED",
-    "WAITED",
-    "RENEWED",
-    "RELEASED",
-    "LAPSED",
-    "STOLEN",
-    "EVICTED",
-    "TRANSFERRED",
-  ];
   return columns(
     terminal,
-    head,
+    [name, ...TALLIED.map(([head]) => head)],
     rows.map(([value, tally]) => [
       printable(value, 60),
-      ...[
-        tally.acquired,
-        tally.waited,
-        tally.renewed,
-        tally.released,
-        tally.expired + tally.dead + tally.stop_idle,
-        tally.stolen,
-        tally.evicted,
-        tally.transferred,
-      ].map(String),
+      ...TALLIED.map(([, number]) => String(number(tally))),
     ]),
   );
 }

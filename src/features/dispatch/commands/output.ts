@@ -1,7 +1,7 @@
-import { columns, duration, paint } from "../../../cli/terminal/render";
+import { columns, jsonFields, paint } from "../../../cli/terminal/render";
+import { count, duration, shellWord } from "../../../kernel/printing";
 import type { Terminal } from "../../../cli/terminal/terminal";
 import { printable } from "../../../kernel/ids";
-import { count, shellWord } from "../../../kernel/printing";
 import type {
   DispatchEvent,
   DispatchPlan,
@@ -9,7 +9,6 @@ import type {
   IssueOutcome,
   RunState,
   SeenRun,
-  WorkerState,
 } from "../operations";
 
 /** One line of JSON for what happened in a run. */
@@ -26,60 +25,30 @@ export function dispatchEventText({ kind, worker, text, data }: DispatchEvent): 
   return `${who}${about}${printable(text, 500)}`;
 }
 
-export function workerJson(worker: WorkerState): Record<string, unknown> {
-  return {
-    worker: worker.number,
-    agent_id: worker.agentId,
-    doing: worker.doing,
-    issue_id: worker.issueId,
-    short_id: worker.shortId,
-    title: worker.title,
-    branch: worker.branch,
-    worktree: worker.worktree,
-    log: worker.log,
-    since: worker.since,
-    silent_secs: worker.silentSecs,
-  };
-}
+const WORKER_FIELDS = [
+  ...(["agentId", "doing", "issueId", "shortId", "title", "branch", "worktree", "log", "since"] as const),
+  "silentSecs",
+] as const;
 
 export function runJson({ state, isAlive }: SeenRun): Record<string, unknown> {
   return {
-    run_id: state.runId,
-    by: state.by,
+    ...jsonFields(state, "runId", "by"),
     pid: state.process.pid,
     running: isAlive,
     killed: !isAlive && state.endedAt === null,
-    started_at: state.startedAt,
-    ended_at: state.endedAt,
-    runs: state.runs,
-    delivery: state.delivery,
-    target: state.target,
-    workers: state.workers.map(workerJson),
-    ends: state.ends,
-    left: state.left,
-    eta_secs: state.etaSecs,
-    cost_usd: state.costUsd,
-    offline_claims: state.offlineClaims,
+    ...jsonFields(state, "startedAt", "endedAt", "runs", "delivery", "target"),
+    workers: state.workers.map((worker) => ({
+      worker: worker.number,
+      ...jsonFields(worker, ...WORKER_FIELDS),
+    })),
+    ...jsonFields(state, "ends", "left", "etaSecs", "costUsd", "offlineClaims"),
   };
 }
 
-export function outcomeJson(outcome: IssueOutcome): Record<string, unknown> {
+function outcomeJson(outcome: IssueOutcome): Record<string, unknown> {
   return {
-    issue_id: outcome.issueId,
-    short_id: outcome.shortId,
-    title: outcome.title,
-    end: outcome.end,
-    worker: outcome.worker,
-    attempts: outcome.attempts,
-    branch: outcome.branch,
-    landed: outcome.landed,
-    pull_request: outcome.pullRequest,
-    why: outcome.why,
-    hint: outcome.hint,
-    snapshot_id: outcome.snapshotId,
-    log: outcome.log,
-    cost_usd: outcome.costUsd,
-    duration_ms: outcome.durationMs,
+    ...jsonFields(outcome, "issueId", "shortId", "title", "end", "worker", "attempts", "branch", "landed"),
+    ...jsonFields(outcome, "pullRequest", "why", "hint", "snapshotId", "log", "costUsd", "durationMs"),
   };
 }
 
@@ -87,11 +56,7 @@ export function reportJson(report: DispatchReport): Record<string, unknown> {
   return {
     run_id: report.runId,
     issues: report.issues.map(outcomeJson),
-    offline_claims: report.offlineClaims,
-    cost_usd: report.costUsd,
-    duration_ms: report.durationMs,
-    left: report.left,
-    ended_by: report.endedBy,
+    ...jsonFields(report, "offlineClaims", "costUsd", "durationMs", "left", "endedBy"),
   };
 }
 
@@ -174,22 +139,14 @@ export function planJson({ issues, target }: DispatchPlan): Record<string, unkno
     target,
     issues: issues.map(({ row, branch, begun }) => ({
       issue_id: row.id,
-      short_id: row.shortId,
-      title: row.title,
-      priority: row.priority,
-      files: row.files,
+      ...jsonFields(row, "shortId", "title", "priority", "files"),
       branch,
-      begun: begun === null ? null : { run_id: begun.runId, stage: begun.stage, failures: begun.failures },
+      begun: begun === null ? null : jsonFields(begun, "runId", "stage", "failures"),
     })),
   };
 }
 
-export function planText(
-  terminal: Terminal,
-  { issues, target, held }: DispatchPlan,
-  agents: number,
-  runs: string,
-): string {
+export function planText(terminal: Terminal, { issues, target, held, agents, runs }: DispatchPlan): string {
   const first = held.map(({ shortId, branch }) => `${shortId} (${printable(branch, 80)})`).join(", ");
   const before =
     held.length === 0 ? [] : [`first of all it goes on with what a run that was killed has left: ${first}`];

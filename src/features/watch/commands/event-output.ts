@@ -1,10 +1,10 @@
-import { duration, paint, publicLease, type Style } from "../../../cli/terminal/render";
+import { paint, publicLease, type Style } from "../../../cli/terminal/render";
+import { count, duration } from "../../../kernel/printing";
 import type { Terminal } from "../../../cli/terminal/terminal";
 import type { LoggedEvent } from "../../../coordinator/contract";
 import { printable } from "../../../kernel/ids";
 import { shownKey } from "../../../kernel/landing-right";
-import { count } from "../../../kernel/printing";
-import { EVENT_TYPES, recordsIn } from "./event-filter";
+import { EVENT_TYPES, recordsIn } from "../operations/events";
 
 /** An event as programs see it: the log's envelope without its chain, and without any hash of a secret. */
 export function eventJson(event: LoggedEvent): Record<string, unknown> {

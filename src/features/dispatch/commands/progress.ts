@@ -1,7 +1,7 @@
 import type { Context } from "../../../cli/grammar/command";
 import { cutTo, sizeOf } from "../../../cli/terminal/screen";
 import type { DispatchEvent, RunState } from "../operations";
-import { boardLines, dispatchEventJson, dispatchEventText } from "./dispatching";
+import { boardLines, dispatchEventJson, dispatchEventText } from "./output";
 
 /** How a run is shown while it goes on. */
 export interface Progress {

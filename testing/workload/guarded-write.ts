@@ -1,10 +1,15 @@
-import { lastSequence } from "../../testing/checker/log-files";
-import { testify, type Verb } from "../../testing/checker/witness";
-import type { Session } from "../coordinator/session";
-import type { Workspace } from "../coordinator/workspace";
-import type { LeaseId } from "../kernel/ids";
-import type { LeaseKey } from "../kernel/keys";
-import type { Held } from "./messages";
+import type { Session } from "../../src/coordinator/session";
+import type { Workspace } from "../../src/coordinator/workspace";
+import type { LeaseId } from "../../src/kernel/ids";
+import type { LeaseKey } from "../../src/kernel/keys";
+import { lastSequence } from "../checker/log-files";
+import { testify, type Verb } from "../checker/witness";
+
+export interface Held {
+  readonly leaseId: string;
+  readonly key: string;
+  readonly token: number;
+}
 
 /** Where a guarded write goes, and under which lease. */
 export interface Target {

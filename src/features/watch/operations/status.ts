@@ -1,5 +1,3 @@
-import { leaseTable, paint, statusJsonIn } from "../../../cli/terminal/render";
-import type { Terminal } from "../../../cli/terminal/terminal";
 import type { LeaseStatus } from "../../../coordinator/contract";
 import { pauseOf } from "../../../coordinator/pausing";
 import { openProposals } from "../../../coordinator/proposals";
@@ -8,10 +6,8 @@ import { CotenantError } from "../../../errors/cotenant-error";
 import type { Actor } from "../../../kernel/commands";
 import { agentType, type LeaseId } from "../../../kernel/ids";
 import { type Holder, sameParty } from "../../../kernel/lease";
-import { type Pause, pauseData, pauseText } from "../../../kernel/pause";
-import { count } from "../../../kernel/printing";
+import type { Pause } from "../../../kernel/pause";
 import type { Ticket } from "../../../kernel/tickets";
-import { leftText } from "../../claims/commands/left-work";
 import { liveStrangers } from "../../guard/calling-process";
 import { escalated } from "../../guard/escalation";
 import { seenContentions } from "../../guard/overview";
@@ -21,14 +17,12 @@ import { openViolations } from "../../hooks/violations";
 import { issuesIn } from "../../issues/desk";
 import { elsewhereIn, workersAmong } from "../../issues/effective";
 import { queryGated, queryLeft } from "../../issues/query";
-import { elsewhereJson, elsewhereLines } from "../../ledger/commands/output";
 import type { ClaimsView } from "../../ledger/view";
 import { ledgerView } from "../../ledger/workers";
-import { ticketJson, ticketKeys } from "../../locks/commands/output";
-import { leftAmong } from "../../snapshots/left-work";
-import { type Access, accessJson, accessOf, accessText } from "../../worktrees/access";
+import { leftAmong, leftText } from "../../snapshots/left-work";
+import { type Access, accessOf } from "../../worktrees/access";
 import { homelessAmong } from "../../worktrees/homeless";
-import { type Finding, needsAPerson, type Scene } from "./attention";
+import { type Finding, needsAPerson, type Scene } from "../findings";
 
 /** Everything that `status` says, at one instant. */
 export interface Status {
@@ -51,7 +45,8 @@ export interface Status {
   readonly ledger: ClaimsView | null;
 }
 
-export async function lookAround(workspace: Workspace): Promise<Status> {
+/** Who holds what, who waits, and what needs a person. Writes nothing. */
+export async function status(workspace: Workspace): Promise<Status> {
   const { repository, coordinator } = workspace;
   const me = await workspace.actorOrNull();
   const { identity } = await workspace.worktree("read");
@@ -99,19 +94,11 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       strangers: await strangersOf(workspace, leases),
       gone: await withoutProcess(workspace, leases),
       hooks: await hooksWord(workspace),
-      missedDaemon: await missedDaemonIn(workspace),
+      missedDaemon: await workspace.missedDaemon(),
       isLedgerUnread: ledger !== null && ledger.asOf === null,
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),
   };
-}
-
-/** Loaded only where one has ever run, or is wanted. */
-async function missedDaemonIn(workspace: Workspace): Promise<Scene["missedDaemon"]> {
-  const { surroundings, repository, config } = workspace;
-  const hasRun = (await surroundings.platform.files.stat(`${repository.controlDir}/daemon`)) !== null;
-  if (!hasRun && !config.values["coordination.auto_renew_leases"]) return null;
-  return (await import("../../../daemon/missed")).missedDaemon(workspace);
 }
 
 /** What somebody has left, and what waits for its gates. An issue that cannot be read keeps nobody from seeing the rest. */
@@ -133,7 +120,10 @@ async function issuesHere(
         title,
         words: leftText(left.get(id)!, reader.here.root),
       })),
-      gated: gated.map(({ id, shortId, title }) => ({ shortId, title, gates: gates.get(id) ?? [] })),
+      gated: gated.flatMap(({ id, shortId, title }) => {
+        const [gate, ...others] = gates.get(id) ?? [];
+        return gate === undefined ? [] : { shortId, title, gate, others: others.length };
+      }),
     };
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
@@ -177,41 +167,4 @@ async function strangersOf(
 
 function order({ lease }: LeaseStatus, me: Actor | null): number {
   return me !== null && sameParty(lease, me) ? 0 : 1;
-}
-
-export function statusData(status: Status): Record<string, unknown> {
-  const { place, me } = status;
-  return {
-    repository: { worktree_root: place.root, control_directory: place.control },
-    agent: me === null ? null : { agent_id: me.agentId, session_id: me.sessionId },
-    worktree: { worktree_id: place.worktreeId, ...accessJson(place.access) },
-    leases: status.leases.map(statusJsonIn(status.ledger)),
-    ...elsewhereJson(status.ledger),
-    lapsed: status.lapsed,
-    waiters: status.waiters.map(ticketJson),
-    sequence: status.sequence,
-    next_token: status.nextToken,
-    paused: status.pause === null ? null : pauseData(status.pause),
-    needs_a_person: status.findings,
-  };
-}
-
-export function statusLines(status: Status, terminal: Terminal): string[] {
-  const { place, me, leases, lapsed, waiters, findings, ledger, pause } = status;
-  return [
-    ...(pause === null ? [] : [paint(terminal, "yellow", pauseText(pause))]),
-    `${place.root} (${place.worktreeId})${me === null ? "" : `, as ${me.agentId}`}`,
-    ...(place.access === "shared"
-      ? [paint(terminal, "yellow", `this worktree is ${accessText(place.access)}`)]
-      : []),
-    ...(leases.length === 0 ? ["no leases"] : leaseTable(terminal, leases, me, ledger).split("\n")),
-    ...elsewhereLines(terminal, ledger),
-    ...waiters.map((ticket) => `waiting #${ticket.number}: ${ticket.agentId} for ${ticketKeys(ticket)}`),
-    ...(lapsed === 0 ? [] : [paint(terminal, "dim", `${count(lapsed, "lease")} lapsed and free to take`)]),
-    ...findings.flatMap(({ message, next }) => [
-      paint(terminal, "yellow", `! ${message}`),
-      `  next: ${next}`,
-    ]),
-    ...(findings.length === 0 ? [paint(terminal, "dim", "nothing needs a person")] : []),
-  ];
 }

@@ -1,10 +1,10 @@
-import type { LeaseStatus } from "../../../coordinator/contract";
-import { type LeaseId, printable } from "../../../kernel/ids";
-import { type Holder, sameProcess } from "../../../kernel/lease";
-import { count, shellWord } from "../../../kernel/printing";
-import { endingCommand } from "../../../kernel/words";
-import { type Homeless, isOfPlaceAlone } from "../../worktrees/homeless";
-import type { Finding, Scene } from "./attention";
+import type { LeaseStatus } from "../../coordinator/contract";
+import { type LeaseId, printable } from "../../kernel/ids";
+import { type Holder, sameProcess } from "../../kernel/lease";
+import { count, shellWord } from "../../kernel/printing";
+import { endingCommand } from "../../kernel/words";
+import { type Homeless, isOfPlaceAlone } from "../worktrees/homeless";
+import type { Finding, Scene } from "./findings";
 
 export function stale(valid: readonly LeaseStatus[], gone: ReadonlySet<LeaseId>): Finding[] {
   return valid
@@ -63,27 +63,22 @@ export function usedTwice(valid: readonly LeaseStatus[], { waiters, strangers }:
   };
   for (const { lease } of valid) if (lease.bind === "process") add(lease.agentId, lease.holder);
   for (const { agentId, holder } of waiters) add(agentId, holder);
-  const findings = [...live]
-    .filter(([, holders]) => holders.length > 1)
-    .map(([agentId, holders]) =>
-      twice(
-        agentId,
-        `${holders.length} live processes`,
-        holders.map(({ pid }) => pid),
-      ),
-    );
-  for (const [agentId, holders] of strangers)
-    if (holders.length > 1 && (live.get(agentId)?.length ?? 0) < 2)
-      findings.push(
-        twice(
-          agentId,
-          `${holders.length} live processes`,
-          holders.map(({ pid }) => pid),
-        ),
-      );
-  for (const [agentId, users] of usersOf(valid))
-    if (users.size > 1) findings.push(twice(agentId, `${users.size} users`, [...users]));
-  return findings;
+  const processes = new Map<string, readonly Holder[]>([...live].filter(([, { length }]) => length > 1));
+  for (const [agentId, holders] of strangers) if (!processes.has(agentId)) processes.set(agentId, holders);
+  return [
+    ...[...processes].map(
+      ([agentId, holders]) => [agentId, "live processes", holders.map(({ pid }) => pid)] as const,
+    ),
+    ...[...usersOf(valid)].map(([agentId, users]) => [agentId, "users", [...users]] as const),
+  ].flatMap(([agentId, whom, which]) =>
+    which.length < 2
+      ? []
+      : {
+          code: "agent_id_used_twice",
+          message: `${agentId} is used by ${which.length} ${whom} at once (${which.join(", ")})`,
+          next: "give each its own id: export COTENANT_AGENT_ID=agent:…",
+        },
+  );
 }
 
 function usersOf(valid: readonly LeaseStatus[]): Map<string, Set<string>> {
@@ -93,12 +88,4 @@ function usersOf(valid: readonly LeaseStatus[]): Map<string, Set<string>> {
     users.set(lease.agentId, known.add(lease.holder.user));
   }
   return users;
-}
-
-function twice(agentId: string, whom: string, which: readonly (number | string)[]): Finding {
-  return {
-    code: "agent_id_used_twice",
-    message: `${agentId} is used by ${whom} at once (${which.join(", ")})`,
-    next: "give each its own id: export COTENANT_AGENT_ID=agent:…",
-  };
 }

@@ -1,28 +1,25 @@
-import { duration } from "../../../cli/terminal/render";
-import type { LeaseStatus } from "../../../coordinator/contract";
-import { approveCommand, proposalText, standingText } from "../../../coordinator/proposals";
-import type { Workspace } from "../../../coordinator/workspace";
-import type { Missed } from "../../../daemon/missed";
-import type { Escalated } from "../../../kernel/escalation";
-import { type LeaseId, printable } from "../../../kernel/ids";
-import type { Holder, Lease } from "../../../kernel/lease";
-import type { Pause } from "../../../kernel/pause";
-import type { Policy } from "../../../kernel/policy";
-import { count, shellWord } from "../../../kernel/printing";
-import type { Proposal } from "../../../kernel/proposals";
-import { inTheWay, type Ticket } from "../../../kernel/tickets";
-import { elapsedMs, type Instant, type Now } from "../../../kernel/time";
-import { endingCommand } from "../../../kernel/words";
-import type { Damage } from "../../../store/replay";
-import { passCommand } from "../../gates/commands/gate-words";
-import type { PendingGate } from "../../gates/waiting";
-import type { SeenContention } from "../../guard/overview";
-import type { SeenViolation } from "../../guard/violations";
-import { heldNow } from "../../guard/words";
-import type { HooksWord } from "../../hooks/installation/upkeep";
-import { objectionThen, type Violation } from "../../hooks/violations";
-import type { Homeless } from "../../worktrees/homeless";
-import { ofGoneWorktrees, stale, usedTwice, withoutHolder } from "./attention-holders";
+import type { LeaseStatus } from "../../coordinator/contract";
+import { approveCommand, proposalText, standingText } from "../../coordinator/proposals";
+import type { MissedDaemon, Workspace } from "../../coordinator/workspace";
+import type { Escalated } from "../../kernel/escalation";
+import { type LeaseId, printable } from "../../kernel/ids";
+import type { Holder, Lease } from "../../kernel/lease";
+import type { Pause } from "../../kernel/pause";
+import type { Policy } from "../../kernel/policy";
+import { count, duration, shellWord } from "../../kernel/printing";
+import type { Proposal } from "../../kernel/proposals";
+import { inTheWay, type Ticket } from "../../kernel/tickets";
+import { elapsedMs, type Instant, type Now } from "../../kernel/time";
+import { endingCommand } from "../../kernel/words";
+import type { Damage } from "../../store/replay";
+import { type PendingGate, passCommand } from "../gates/waiting";
+import type { SeenContention } from "../guard/overview";
+import type { SeenViolation } from "../guard/violations";
+import { heldNow } from "../guard/words";
+import type { HooksWord } from "../hooks/installation/upkeep";
+import { objectionThen, type Violation } from "../hooks/violations";
+import type { Homeless } from "../worktrees/homeless";
+import { ofGoneWorktrees, stale, usedTwice, withoutHolder } from "./holder-findings";
 
 /** Something that does not mend itself, and what can safely be done about it. */
 export interface Finding {
@@ -43,7 +40,9 @@ export interface LeftIssue {
 export interface GatedIssue {
   readonly shortId: string;
   readonly title: string;
-  readonly gates: readonly PendingGate[];
+  /** The first of them. */
+  readonly gate: PendingGate;
+  readonly others: number;
 }
 
 /** What there is to look at. */
@@ -82,44 +81,43 @@ export interface Scene {
   /** Hooks that were wanted and are gone. */
   readonly hooks: HooksWord | null;
   /** What somebody counts on a daemon for, while none is running. */
-  readonly missedDaemon: Missed | null;
+  readonly missedDaemon: MissedDaemon | null;
 }
 
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
   const valid = scene.leases.filter(({ standing }) => standing === "valid");
-  return [
-    ...paused(scene.pause),
-    ...damaged(scene.damage),
-    ...toApprove(scene.proposals, workspace.config.policy),
-    ...untrusted(workspace),
-    ...unasked(workspace, scene.isLedgerUnread),
-    ...stale(valid, scene.gone),
-    ...withoutHolder(valid, scene.gone),
-    ...ofGoneWorktrees(scene.homeless),
-    ...unlogged(scene),
-    ...usedTwice(valid, scene),
-    ...heldTooLong(scene),
-    ...waitingLong(valid, scene),
-    ...hooksGone(scene.hooks),
-    ...withoutDaemon(scene.missedDaemon),
-    ...violated(scene.violations),
-    ...unconfirmed(scene.provisional),
-    ...blocked(scene.contentions),
-    ...trespassed(scene.trespasses),
-    ...leftWork(scene.left),
-    ...gatesToPass(scene.gated),
+  const found: readonly (Finding | null | readonly Finding[])[] = [
+    paused(scene.pause),
+    damaged(scene.damage),
+    toApprove(scene.proposals, workspace.config.policy),
+    untrusted(workspace),
+    unasked(workspace, scene.isLedgerUnread),
+    stale(valid, scene.gone),
+    withoutHolder(valid, scene.gone),
+    ofGoneWorktrees(scene.homeless),
+    unlogged(scene),
+    usedTwice(valid, scene),
+    heldTooLong(scene),
+    waitingLong(valid, scene),
+    hooksGone(scene.hooks),
+    withoutDaemon(scene.missedDaemon),
+    violated(scene.violations),
+    unconfirmed(scene.provisional),
+    blocked(scene.contentions),
+    trespassed(scene.trespasses),
+    leftWork(scene.left),
+    gatesToPass(scene.gated),
   ];
+  return found.flatMap((one) => one ?? []);
 }
 
-function paused(pause: Pause | null): Finding[] {
-  if (pause === null) return [];
-  return [
-    {
-      code: "repository_paused",
-      message: `nothing new is granted until a person resumes: ${printable(pause.agentId)} has paused the repository`,
-      next: "cotenant resume",
-    },
-  ];
+function paused(pause: Pause | null): Finding | null {
+  if (pause === null) return null;
+  return {
+    code: "repository_paused",
+    message: `nothing new is granted until a person resumes: ${printable(pause.agentId)} has paused the repository`,
+    next: "cotenant resume",
+  };
 }
 
 function toApprove(proposals: readonly Proposal[], policy: Policy): Finding[] {
@@ -130,60 +128,69 @@ function toApprove(proposals: readonly Proposal[], policy: Policy): Finding[] {
   }));
 }
 
-const MOST_LEFT = 10;
+const MOST_LISTED = 10;
+
+/** The first of many findings of one kind; the rest is counted. */
+function firstOf<T>(
+  all: readonly T[],
+  {
+    code,
+    told,
+    rest,
+  }: {
+    readonly code: string;
+    told(one: T): Omit<Finding, "code">;
+    rest(more: string): Omit<Finding, "code">;
+  },
+): Finding[] {
+  const more = all.length - MOST_LISTED;
+  const findings = all.slice(0, MOST_LISTED).map(told);
+  if (more > 0) findings.push(rest(count(more, "more issue")));
+  return findings.map((finding) => ({ code, ...finding }));
+}
 
 /** Until somebody takes it. */
 function leftWork(left: readonly LeftIssue[]): Finding[] {
-  const told = left.slice(0, MOST_LEFT).map(({ shortId, title, words }) => ({
-    message: `${shortId} "${printable(title, 80)}" was ${words}`,
-    next: `take it over: cotenant claim acquire ${shortId}`,
-  }));
-  const more = left.length - told.length;
-  const rest = {
-    message: `and ${count(more, "more issue")} that somebody has left`,
-    next: "cotenant query available",
-  };
-  return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "work_left", ...finding }));
+  return firstOf(left, {
+    code: "work_left",
+    told: ({ shortId, title, words }) => ({
+      message: `${shortId} "${printable(title, 80)}" was ${words}`,
+      next: `take it over: cotenant claim acquire ${shortId}`,
+    }),
+    rest: (more) => ({ message: `and ${more} that somebody has left`, next: "cotenant query available" }),
+  });
 }
 
 /** Nobody is told otherwise: whoever did the work has given it back. */
 function gatesToPass(gated: readonly GatedIssue[]): Finding[] {
-  const told = gated.slice(0, MOST_LEFT).flatMap(({ shortId, title, gates: [first, ...others] }) => {
-    if (first === undefined) return [];
-    const more = others.length === 0 ? "" : ` and ${count(others.length, "other gate")}`;
-    return {
-      message: `${shortId} "${printable(title, 80)}" is done but for gate ${printable(first.key, 80)}${more}`,
-      next: passCommand(shortId, first),
-    };
+  return firstOf(gated, {
+    code: "gate_pending",
+    told: ({ shortId, title, gate, others }) => ({
+      message: `${shortId} "${printable(title, 80)}" is done but for gate ${printable(gate.key, 80)}${others === 0 ? "" : ` and ${count(others, "other gate")}`}`,
+      next: passCommand(shortId, gate),
+    }),
+    rest: (more) => ({ message: `and ${more} with gates to pass`, next: "cotenant query blocked" }),
   });
-  const more = gated.length - MOST_LEFT;
-  const rest = {
-    message: `and ${count(more, "more issue")} with gates to pass`,
-    next: "cotenant query blocked",
-  };
-  return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "gate_pending", ...finding }));
 }
 
-function hooksGone(word: HooksWord | null): Finding[] {
-  if (word === null || word.next === null) return [];
-  return [{ code: "hooks_gone", message: word.message, next: word.next }];
+function hooksGone(word: HooksWord | null): Finding | null {
+  if (word === null || word.next === null) return null;
+  return { code: "hooks_gone", message: word.message, next: word.next };
 }
 
-function withoutDaemon(missed: Missed | null): Finding[] {
-  return missed === null ? [] : [{ code: "daemon_missing", message: missed.message, next: missed.next }];
+function withoutDaemon(missed: MissedDaemon | null): Finding | null {
+  return missed === null ? null : { code: "daemon_missing", message: missed.message, next: missed.next };
 }
 
-function unconfirmed(provisional: readonly LeaseStatus[]): Finding[] {
+function unconfirmed(provisional: readonly LeaseStatus[]): Finding | null {
   const [first] = provisional;
-  if (first === undefined) return [];
+  if (first === undefined) return null;
   const others = provisional.length === 1 ? "" : `, and ${count(provisional.length - 1, "other")}`;
-  return [
-    {
-      code: "claims_provisional",
-      message: `the claim of ${first.lease.agentId} on ${printable(first.lease.key)}${others} is provisional: other machines do not know of it`,
-      next: "run 'cotenant sync --reconcile' when the remote can be reached",
-    },
-  ];
+  return {
+    code: "claims_provisional",
+    message: `the claim of ${first.lease.agentId} on ${printable(first.lease.key)}${others} is provisional: other machines do not know of it`,
+    next: "run 'cotenant sync --reconcile' when the remote can be reached",
+  };
 }
 
 function violated(violations: readonly Violation[]): Finding[] {
@@ -194,7 +201,7 @@ function violated(violations: readonly Violation[]): Finding[] {
   }));
 }
 
-/** Nothing is skipped in silence, and only a person can say how to go on (docs/AGENTS.md). */
+/** Nothing is skipped in silence, and only a person can say how to go on (docs/GUARD.md). */
 function blocked(contentions: readonly SeenContention[]): Finding[] {
   return contentions
     .filter(({ contention }) => contention.state !== "waiting")
@@ -221,69 +228,59 @@ function trespassed(trespasses: readonly SeenViolation[]): Finding[] {
   }));
 }
 
-function damaged(damage: Damage | null): Finding[] {
-  if (damage === null) return [];
-  return [
-    {
-      code: "log_damaged",
-      message: `the log is damaged (${damage.why}); readers go on, writers refuse`,
-      next: "run 'cotenant recover': it keeps the damaged file",
-    },
-  ];
+function damaged(damage: Damage | null): Finding | null {
+  if (damage === null) return null;
+  return {
+    code: "log_damaged",
+    message: `the log is damaged (${damage.why}); readers go on, writers refuse`,
+    next: "run 'cotenant recover': it keeps the damaged file",
+  };
 }
 
 /** Others share their claims there, and this clone does not hear of them. */
-function unasked({ config }: Workspace, isLedgerUnread: boolean): Finding[] {
+function unasked({ config }: Workspace, isLedgerUnread: boolean): Finding | null {
   const named = config.namedOnly("sync.ledger_branch");
   if (named === null)
     return isLedgerUnread
-      ? [
-          {
-            code: "ledger_not_set_up",
-            message: `claims are shared on the branch ${config.values["sync.ledger_branch"]}, and this machine has not read it yet`,
-            next: "run 'cotenant sync --setup-ledger'",
-          },
-        ]
-      : [];
-  return [
-    {
-      code: "ledger_untrusted",
-      message: `${named.place} names a ledger that this clone does not trust yet: issues cannot be claimed here`,
-      next: "run 'cotenant trust', then 'cotenant sync --setup-ledger'",
-    },
-  ];
+      ? {
+          code: "ledger_not_set_up",
+          message: `claims are shared on the branch ${config.values["sync.ledger_branch"]}, and this machine has not read it yet`,
+          next: "run 'cotenant sync --setup-ledger'",
+        }
+      : null;
+  return {
+    code: "ledger_untrusted",
+    message: `${named.place} names a ledger that this clone does not trust yet: issues cannot be claimed here`,
+    next: "run 'cotenant trust', then 'cotenant sync --setup-ledger'",
+  };
 }
 
-function untrusted({ config }: Workspace): Finding[] {
+function untrusted({ config }: Workspace): Finding | null {
   const loosening = config.untrusted.filter(({ does }) => does === "loosens");
   const [first] = loosening;
-  if (first === undefined) return [];
+  if (first === undefined) return null;
   const keys = loosening.map(({ key }) => key).join(", ");
-  return [
-    {
-      code: "config_untrusted",
-      message: `${first.place} sets ${keys}, which ${loosening.length === 1 ? "is" : "are"} not honoured before 'cotenant trust'`,
-      next: "read 'cotenant trust --list'; then run 'cotenant trust', or take it out of the file",
-    },
-  ];
+  return {
+    code: "config_untrusted",
+    message: `${first.place} sets ${keys}, which ${loosening.length === 1 ? "is" : "are"} not honoured before 'cotenant trust'`,
+    next: "read 'cotenant trust --list'; then run 'cotenant trust', or take it out of the file",
+  };
 }
 
 /** Nothing depends on it, but an audit that lacks the end of a lease for days is worth a word. */
 const UNLOGGED_MS = 24 * 3600 * 1000;
 
-function unlogged({ leases, now }: Scene): Finding[] {
+function unlogged({ leases, now }: Scene): Finding | null {
   const old = leases.filter(
     ({ lease, standing }) =>
       standing !== "valid" && elapsedMs(lease.expiresAt ?? lease.lastBeat, now) > UNLOGGED_MS,
   );
-  if (old.length === 0) return [];
-  return [
-    {
-      code: "end_unlogged",
-      message: `${count(old.length, "lease")} ended more than a day ago, and nobody has logged it`,
-      next: "run 'cotenant gc'",
-    },
-  ];
+  if (old.length === 0) return null;
+  return {
+    code: "end_unlogged",
+    message: `${count(old.length, "lease")} ended more than a day ago, and nobody has logged it`,
+    next: "run 'cotenant gc'",
+  };
 }
 
 /** As long as a wait lasts when nobody says how long. */
