@@ -108,6 +108,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because:
       "it has done for an issue, from its claim to its landing, what a person would do with the features",
   },
+  "features/setup": {
+    may: [...FEATURE.may, "features/hooks"],
+    because: "what concerns everybody is changed where the rules that hooks have allow it",
+  },
   "features/exec": {
     may: ["errors", "platform", "identity"],
     because: "a table of tools and their variables, and the places that they name",

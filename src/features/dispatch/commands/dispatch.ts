@@ -4,9 +4,10 @@ import { interruptibly } from "../../../cli/terminal/interrupts";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { dispatchParts } from "../../../node-parts";
 import { installedFrom } from "../../harnesses/commands/agents";
-import { FILTER_FLAGS, filterFrom } from "../../issues/commands/querying";
+import { FILTER_FLAGS, filterFrom } from "../../issues/commands/flags";
 import { issuesIn } from "../../issues/desk";
 import { meantId } from "../../issues/meant";
+import { filterOf } from "../../issues/query";
 import {
   countEnds,
   type DispatchOptions,
@@ -186,7 +187,7 @@ async function requestFrom(context: Context, parsed: Parsed): Promise<DispatchRe
     ) as DispatchRequest),
     agentArguments: parsed.words,
     delivery: parsed.has("land") ? "land" : parsed.has("pr") ? "pr" : "branch",
-    filter: filterFrom(parsed),
+    filter: filterOf(filterFrom(parsed)),
     waits: parsed.has("wait"),
     ownCaches: !parsed.has("shared-caches"),
     allowsEmpty: parsed.has("allow-empty"),

@@ -10,7 +10,7 @@ import { ledgerPlace } from "../../ledger/place";
 import { rulesOf } from "../../ledger/rules";
 import { transportOf } from "../../ledger/transport";
 import { heardOf } from "../../ledger/view";
-import { type LeftWork, leftWork } from "../../snapshots/left-work";
+import { type AbandonedWork, abandonedWork } from "../../snapshots/abandoned-work";
 import { type Check, capped, note, ok } from "../finding";
 import type { Patient } from "../patient";
 
@@ -27,7 +27,7 @@ export const leftWorkCheck: Check = {
     const elsewhere = elsewhereIn(await heard(patient));
     const workers = await workersAmong(coordinator, await patient.leases(), elsewhere);
     const { issues } = await queryLeft({ reader, hierarchy: [], ...workers });
-    const left = await leftWork({ platform, git, repository, coordinator }, reader, workers, issues);
+    const left = await abandonedWork({ platform, git, repository, coordinator }, reader, workers, issues);
     const found = issues.map(({ id, shortId, title }) =>
       note(
         `issue ${shortId} "${printable(title, 80)}" was left by ${placeWords(left.get(id)!)}`,
@@ -39,7 +39,7 @@ export const leftWorkCheck: Check = {
   },
 };
 
-function placeWords({ agentId, at, root, snapshotId, branch }: LeftWork): string {
+function placeWords({ agentId, at, root, snapshotId, branch }: AbandonedWork): string {
   const where =
     root ??
     (snapshotId !== null

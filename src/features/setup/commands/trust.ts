@@ -8,10 +8,10 @@ import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import { type GateDefinition, inspectRegistry, MAX_COMMAND } from "../../gates/registry";
-import { waitingGates } from "../../gates/trust";
+import { trustGates, waitingGates } from "../../gates/trust";
 import { untrustedJson } from "./config-show";
 import { type Surveyed, survey } from "./configuring";
-import { trustGates, trustKeys } from "./trusting";
+import { trustKeys } from "./trusting";
 
 export const command: Command = {
   usage: "trust [--list] [--revoke]",

@@ -2,8 +2,6 @@ import type { ConfigKey, ConfigValue } from "../../../config/schema";
 import { digestOf, subjectOf, type Trusted } from "../../../config/trust";
 import { addTrusted, mayTrust } from "../../../coordinator/trusting";
 import type { Workspace } from "../../../coordinator/workspace";
-import type { GateDefinition } from "../../gates/registry";
-import { gateTrust } from "../../gates/trust";
 import type { Surveyed } from "./configuring";
 
 /** Trusts what the repository's file says of these keys now. Empty when the caller may not. */
@@ -28,16 +26,4 @@ export async function addTrust(
     digest: digestOf(digest, value),
   }));
   return addTrusted(workspace, subjects, trustedBy);
-}
-
-/** Trusts the commands that these gates run now. Empty when the caller may not. */
-export async function trustGates(
-  workspace: Workspace,
-  gates: readonly GateDefinition[],
-): Promise<readonly Trusted[]> {
-  if (gates.length === 0 || !(await mayTrust(workspace))) return [];
-  const { digest } = workspace.surroundings.platform;
-  const { agentId } = await workspace.agent();
-  const wanted = gates.map((gate) => gateTrust(digest, gate));
-  return addTrusted(workspace, wanted, agentId);
 }

@@ -14,7 +14,7 @@ import { inTheWay, type Ticket } from "../../../kernel/tickets";
 import { elapsedMs, type Instant, type Now } from "../../../kernel/time";
 import { endingCommand } from "../../../kernel/words";
 import type { Damage } from "../../../store/replay";
-import { passCommand } from "../../gates/commands/gate-words";
+import { passCommand } from "../../gates/commands/output";
 import type { PendingGate } from "../../gates/waiting";
 import type { Seen } from "../../guard/overview";
 import type { Trespass } from "../../guard/trespasses";

@@ -10,7 +10,7 @@ import { agentType, type LeaseId } from "../../../kernel/ids";
 import { type Holder, sameParty } from "../../../kernel/lease";
 import { type Pause, pauseData, pauseText } from "../../../kernel/pause";
 import type { Ticket } from "../../../kernel/tickets";
-import { leftText } from "../../claims/commands/left-work";
+import { abandonedText } from "../../claims/commands/abandoned-work";
 import { liveStrangers } from "../../guard/calling-process";
 import { lookingAt } from "../../guard/commands/trespass-text";
 import { escalated } from "../../guard/escalating";
@@ -26,7 +26,7 @@ import { elsewhereJson, elsewhereLines } from "../../ledger/commands/output";
 import type { ClaimsView } from "../../ledger/view";
 import { ledgerView } from "../../ledger/workers";
 import { ticketJson, ticketKeys } from "../../locks/commands/output";
-import { leftAmong } from "../../snapshots/left-work";
+import { abandonedAmong } from "../../snapshots/abandoned-work";
 import { type Access, accessJson, accessOf, accessText } from "../../worktrees/access";
 import { homelessAmong } from "../../worktrees/homeless";
 import { type Finding, needsAPerson, type Scene } from "./attention";
@@ -127,13 +127,13 @@ async function issuesHere(
   try {
     const setting = { reader, hierarchy: [], ...workers };
     const { issues } = await queryLeft(setting);
-    const left = await leftAmong(workspace, reader, workers, issues);
+    const left = await abandonedAmong(workspace, reader, workers, issues);
     const { issues: gated, gates } = await queryGated(setting);
     return {
       left: issues.map(({ id, shortId, title }) => ({
         shortId,
         title,
-        words: leftText(left.get(id)!, reader.here.root),
+        words: abandonedText(left.get(id)!, reader.here.root),
       })),
       gated: gated.map(({ id, shortId, title }) => ({ shortId, title, gates: gates.get(id) ?? [] })),
     };
