@@ -5,8 +5,9 @@ import { isRefusal } from "../../kernel/refusal";
 import type { Platform } from "../../platform/platform";
 import { IssueFolder } from "../issues/folder";
 import { committedResults, type IssueReader } from "../issues/reader";
-import type { FoundIssue } from "../issues/resolve";
+import { type FoundIssue, isFound } from "../issues/resolve";
 import { RESULTS } from "../issues/stamps";
+import { readRegistry } from "./registry";
 
 /** `reset`: what was said before does not count any more, as after an issue was reopened. */
 export const RESULT_STATUSES = ["passed", "failed", "reset"] as const;
@@ -157,6 +158,29 @@ export function pendingAmong(gates: readonly string[], results: GateResults): st
 export async function pendingGates(reader: IssueReader, found: FoundIssue): Promise<string[]> {
   if (found.issue.gates.length === 0) return [];
   return pendingAmong(found.issue.gates, await readResults(reader, found));
+}
+
+/** A gate that an issue still has to pass; without a kind, one that nobody has defined here. */
+export interface PendingGate {
+  readonly key: string;
+  readonly kind: "manual" | "automated" | null;
+}
+
+/** What issues wait for that are done but for their gates. */
+export async function gatesPending(
+  reader: IssueReader,
+  ids: readonly Ulid[],
+): Promise<Map<Ulid, readonly PendingGate[]>> {
+  const pending = new Map<Ulid, readonly PendingGate[]>();
+  if (ids.length === 0) return pending;
+  const { gates } = await readRegistry(reader.sources.platform, reader.here.root);
+  for (const [id, found] of await reader.findAll(ids))
+    if (isFound(found))
+      pending.set(
+        id,
+        (await pendingGates(reader, found)).map((key) => ({ key, kind: gates.get(key)?.kind ?? null })),
+      );
+  return pending;
 }
 
 /**

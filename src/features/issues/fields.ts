@@ -36,6 +36,16 @@ export function titleOf(text: string | undefined): string {
   return title;
 }
 
+/** Of something smaller than an issue, such as `a gate`. */
+export function shortTitle(text: string, most: number, what: string): string {
+  const title = text.trim();
+  if (title.length > most)
+    throw new CotenantError("E_LIMIT", `${what}'s title has at most ${most} characters`);
+  if (/[\p{Cc}\u2028\u2029]/u.test(title))
+    throw new CotenantError("E_USAGE", "the title contains control characters", { hint: "leave them out" });
+  return title;
+}
+
 export function descriptionOf(text: string): string {
   if (text.length > MAX_DESCRIPTION)
     throw new CotenantError(

@@ -32,7 +32,7 @@ export function putBack({ issue, state }: FoundIssue, holder: string): IssueChan
 /**
  * Before the release, under the claim itself: whoever dies in between leaves an issue that is ready and claimed, which
  * is in progress until the claim ends. Answers why it could not be done, if so: no release fails for that, because
- * what is written in progress without a claim counts as left work.
+ * what is written in progress without a claim counts as abandoned work.
  */
 export async function writeBack(
   writer: IssueWriter,

@@ -5,7 +5,7 @@ import { printable, type Ulid, type WorktreeId } from "../../kernel/ids";
 import { dirKey, fileKey } from "../../kernel/keys";
 import { type Lease, sameParty } from "../../kernel/lease";
 import { isRefusal } from "../../kernel/refusal";
-import { gatesPending, type PendingGate } from "../gates/waiting";
+import { gatesPending, type PendingGate } from "../gates/results";
 import { Board, type IssueRow, type Scope } from "./board";
 import { claimantOf, isFinishedElsewhere, type Workers } from "./effective";
 import { assigneeOf, priorityOf } from "./fields";
@@ -121,7 +121,7 @@ function isTerminalState(state: IssueState): boolean {
 }
 
 /**
- * Ready, unclaimed, waiting for nothing, left work among them; with `held`, also none of whose declared files is held
+ * Ready, unclaimed, waiting for nothing, abandoned work among them; with `held`, also none of whose declared files is held
  * by somebody else.
  */
 export async function queryAvailable(
@@ -172,10 +172,10 @@ function isFinished(setting: QuerySetting, board: Board, row: number): boolean {
 }
 
 /** What somebody has left, whether or not it waits for something by now. The most urgent first. */
-export async function queryLeft(setting: QuerySetting): Promise<Answer> {
+export async function queryAbandoned(setting: QuerySetting): Promise<Answer> {
   const board = await loadBoard(setting, "everywhere");
-  const ready = board.shown(["ready"]).filter((row) => board.isLeft(row));
-  return answerOf(setting, board, ready, ANYTHING, (row) => row.isLeft);
+  const ready = board.shown(["ready"]).filter((row) => board.isAbandoned(row));
+  return answerOf(setting, board, ready, ANYTHING, (row) => row.isAbandoned);
 }
 
 /** Done but for their gates, the most urgent first, with what each still has to pass. */

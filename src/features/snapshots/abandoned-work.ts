@@ -45,8 +45,8 @@ export async function abandonedWorkOn(
   found: FoundIssue,
 ): Promise<AbandonedWork | null> {
   const { id, issue } = found;
-  const { isLeft } = effective(workers, found);
-  const row = { id, isLeft, updatedBy: issue.updated_by, updatedAt: issue.updated_at };
+  const { isAbandoned } = effective(workers, found);
+  const row = { id, isAbandoned, updatedBy: issue.updated_by, updatedAt: issue.updated_at };
   return (await abandonedAmong(workspace, reader, workers, [row])).get(id) ?? null;
 }
 
@@ -55,10 +55,10 @@ export function abandonedAmong(
   { surroundings, repository, coordinator }: Workspace,
   reader: IssueReader,
   workers: Workers,
-  rows: readonly Pick<IssueRow, "id" | "isLeft" | "updatedBy" | "updatedAt">[],
+  rows: readonly Pick<IssueRow, "id" | "isAbandoned" | "updatedBy" | "updatedAt">[],
 ): Promise<AbandonedMap> {
   const { platform, git } = surroundings;
-  const abandoned = rows.filter(({ isLeft }) => isLeft);
+  const abandoned = rows.filter(({ isAbandoned }) => isAbandoned);
   return abandonedWork({ platform, git, repository, coordinator }, reader, workers, abandoned);
 }
 

@@ -10,11 +10,11 @@ import {
 import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import {
+  availableFrom,
   CLAIM_FLAGS,
   CREATE_FLAGS,
   FILTER_FLAGS,
   FREE_FILES_FLAG,
-  filterFrom,
 } from "../../issues/commands/flags";
 import { createAndClaim } from "../../issues/commands/issues";
 import { rowJson } from "../../issues/commands/output";
@@ -355,8 +355,7 @@ export const next: Command = {
     const claimed = await withTerms(context, parsed, ({ wait, ...terms }) =>
       claim.next(workspace, {
         ...terms,
-        ...filterFrom(parsed),
-        freeFiles: parsed.has("free-files"),
+        ...availableFrom(parsed),
         wait: wait === undefined ? undefined : { ...wait, onWait },
       }),
     );

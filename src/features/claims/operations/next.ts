@@ -82,7 +82,6 @@ export async function claimNext(workspace: Workspace, request: NextRequest): Pro
   return {
     ...grant,
     fresh: grant.replayed ? [] : grant.leases,
-    isNew: !grant.replayed,
     secret: session.lastSecret,
     issue: { ...issue, state: "in_progress", assignee: agentId },
     abandoned: (await setting.abandonedAmong([issue])).get(issue.id) ?? null,

@@ -2,7 +2,7 @@ import { readWorktreeIdentity } from "../../../identity/worktree";
 import { printable } from "../../../kernel/ids";
 import { issuesAt } from "../../issues/desk";
 import { elsewhereIn, workersAmong } from "../../issues/effective";
-import { queryLeft } from "../../issues/query";
+import { queryAbandoned } from "../../issues/query";
 import { readCloneId } from "../../ledger/clone-id";
 import { LedgerCopy } from "../../ledger/copy";
 import { GitRemote } from "../../ledger/git-remote";
@@ -26,7 +26,7 @@ export const leftWorkCheck: Check = {
     const reader = issuesAt({ platform, git, repository, coordinator, worktreeId }, null);
     const elsewhere = elsewhereIn(await heard(patient));
     const workers = await workersAmong(coordinator, await patient.leases(), elsewhere);
-    const { issues } = await queryLeft({ reader, hierarchy: [], ...workers });
+    const { issues } = await queryAbandoned({ reader, hierarchy: [], ...workers });
     const left = await abandonedWork({ platform, git, repository, coordinator }, reader, workers, issues);
     const found = issues.map(({ id, shortId, title }) =>
       note(

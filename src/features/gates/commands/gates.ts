@@ -1,4 +1,4 @@
-import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
+import type { Command, Context, Output } from "../../../cli/grammar/command";
 import { columns, count, duration } from "../../../cli/terminal/render";
 import { shownLines } from "../../../cli/terminal/shown-text";
 import { ERRORS } from "../../../errors/registry";
@@ -7,6 +7,7 @@ import { nodeCommands } from "../../../platform/node/commands";
 import { openDesk, openRepositoryDesk } from "../../issues/commands/desk";
 import { reasonFlag } from "../../issues/commands/flags";
 import { changeCommand, changeOutput, issueFrom, issueJson } from "../../issues/commands/output";
+import type { Desk } from "../../issues/desk";
 import { HOLDER_FLAGS } from "../../locks/commands/flags";
 import { type Decided, type DecideRequest, gate, type StandingGate } from "../operations";
 import type { DefinedGate } from "../operations/definitions";
@@ -240,46 +241,47 @@ export const add = changeCommand({
   same: () => "it has them already",
 });
 
-const RESULT_FLAGS = { ...HOLDER_FLAGS, ...reasonFlag("why; kept with the result") };
-
-export const pass: Command = {
-  usage: "gate pass <issue> <key> [--reason <text>]",
-  about:
-    "Says that a manual gate is passed, for those whom gates.pass_by names: persons, CI and administrators unless it says\notherwise. They need no claim. With the last one, an issue that is gated is done. An automated gate is passed by\n'cotenant gate run' only.",
-  flags: RESULT_FLAGS,
-  examples: ['cotenant gate pass 7x3k review --reason "read it twice" --agent-id human:me'],
-  ...ISSUE_AND_GATE,
-  run: async (context, parsed) => {
-    const desk = await openDesk(context);
-    return decidedOutput(context, await gate.pass(desk, decisionFrom(parsed, issueFrom(parsed, desk))));
-  },
-};
-
-export const fail: Command = {
-  usage: "gate fail <issue> <key> [--reason <text>]",
-  about:
-    "Says that a gate is not passed. The issue stays what it is, and cannot be done before somebody says otherwise.\nPersons, CI and administrators need no claim for it; an agent does.",
-  flags: RESULT_FLAGS,
-  examples: ['cotenant gate fail 7x3k review --reason "no test for the empty list" --agent-id human:me'],
-  ...ISSUE_AND_GATE,
-  run: async (context, parsed) => {
-    const desk = await openDesk(context);
-    return decidedOutput(context, await gate.fail(desk, decisionFrom(parsed, issueFrom(parsed, desk))));
-  },
-};
-
-function decisionFrom(parsed: Parsed, request: ReturnType<typeof issueFrom>): DecideRequest {
-  return { ...request, gate: parsed.words[1]!, reason: parsed.text("reason") };
-}
-
-function decidedOutput({ quiet }: Context, decided: Decided): Output {
-  const { found, shortId, gates, changed, replayed } = decided;
-  const one = gates[0]!;
+function decisionCommand(
+  command: Pick<Command, "usage" | "about" | "examples">,
+  decide: (desk: Desk, request: DecideRequest) => Promise<Decided>,
+): Command {
   return {
-    data: { issue: issueJson(found, shortId), changed, replayed, gate: standingJson(one) },
-    text: quiet ? "" : outcomeText(decided, one),
+    flags: { ...HOLDER_FLAGS, ...reasonFlag("why; kept with the result") },
+    ...ISSUE_AND_GATE,
+    ...command,
+    async run(context, parsed) {
+      const desk = await openDesk(context);
+      const request = { ...issueFrom(parsed, desk), gate: parsed.words[1]!, reason: parsed.text("reason") };
+      const decided = await decide(desk, request);
+      const { found, shortId, gates, changed, replayed } = decided;
+      const one = gates[0]!;
+      return {
+        data: { issue: issueJson(found, shortId), changed, replayed, gate: standingJson(one) },
+        text: context.quiet ? "" : outcomeText(decided, one),
+      };
+    },
   };
 }
+
+export const pass = decisionCommand(
+  {
+    usage: "gate pass <issue> <key> [--reason <text>]",
+    about:
+      "Says that a manual gate is passed, for those whom gates.pass_by names: persons, CI and administrators unless it says\notherwise. They need no claim. With the last one, an issue that is gated is done. An automated gate is passed by\n'cotenant gate run' only.",
+    examples: ['cotenant gate pass 7x3k review --reason "read it twice" --agent-id human:me'],
+  },
+  gate.pass,
+);
+
+export const fail = decisionCommand(
+  {
+    usage: "gate fail <issue> <key> [--reason <text>]",
+    about:
+      "Says that a gate is not passed. The issue stays what it is, and cannot be done before somebody says otherwise.\nPersons, CI and administrators need no claim for it; an agent does.",
+    examples: ['cotenant gate fail 7x3k review --reason "no test for the empty list" --agent-id human:me'],
+  },
+  gate.fail,
+);
 
 // Each gate's result is a write of its own: one request id would do for the first of them only.
 const { "request-id": _, ...RUN_FLAGS } = HOLDER_FLAGS;

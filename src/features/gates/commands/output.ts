@@ -1,8 +1,7 @@
 import { printable } from "../../../kernel/ids";
 import { shellWord } from "../../../kernel/shell-word";
 import type { IssueGates, StandingGate } from "../operations";
-import type { GateStatus } from "../results";
-import type { PendingGate } from "../waiting";
+import type { GateStatus, PendingGate } from "../results";
 
 /** A gate that an issue still has to pass, and how. */
 export function pendingText(shortId: string, gate: PendingGate): string {

@@ -5,6 +5,7 @@ import { prepareDataDirectory, refuseLink } from "../../../identity/worktree-fil
 import { printable } from "../../../kernel/ids";
 import { stageFile } from "../../../platform/replace-file";
 import type { Desk, RepositoryDesk } from "../../issues/desk";
+import { shortTitle } from "../../issues/fields";
 import { isTerminal } from "../../issues/model";
 import { isFound } from "../../issues/resolve";
 import { changeForAll } from "../../setup/scope";
@@ -156,10 +157,7 @@ async function changeRegistry(
 async function wantedGate(
   workspace: Workspace,
   { key: typed, title: given, command, timeoutSecs, cwd, preset: name }: DefineRequest,
-): Promise<{
-  readonly gate: Omit<GateDefinition, "defined_at" | "defined_by">;
-  readonly because: string | null;
-}> {
+) {
   const preset = name === undefined ? null : await presetOf(workspace, name, command !== undefined);
   const named = typed ?? name;
   if (named === undefined)
@@ -167,7 +165,7 @@ async function wantedGate(
       hint: `write one, such as tests, or take a preset: --preset ${PRESETS.join("|")}`,
     });
   const key = parseGateKey(named);
-  const title = titleOf(given ?? preset?.title ?? key);
+  const title = shortTitle(given ?? preset?.title ?? key, MAX_GATE_TITLE, "a gate");
   const line = command ?? preset?.command ?? null;
   const because = command === undefined ? (preset?.because ?? null) : null;
   if (line === null) {
@@ -175,7 +173,10 @@ async function wantedGate(
       throw new CotenantError("E_USAGE", "--timeout and --cwd are about a command, and there is none", {
         hint: "add --command <command>",
       });
-    return { gate: { key, title, kind: "manual", command: null, timeout_secs: null, cwd: null }, because };
+    return {
+      gate: { key, title, kind: "manual", command: null, timeout_secs: null, cwd: null } as const,
+      because,
+    };
   }
   const wrong = commandProblem(line);
   if (wrong !== null)
@@ -184,10 +185,15 @@ async function wantedGate(
   if (!isTimeout(secs))
     throw new CotenantError("E_LIMIT", `--timeout ${secs} is not within 1 and ${MAX_TIMEOUT_SECS} seconds`);
   const directory = (cwd ?? ".").replace(/^(?:\.\/)+(?=.)/, "").replace(/(?<=.)\/+$/, "") || ".";
-  return {
-    gate: { key, title, kind: "automated", command: line, timeout_secs: secs, cwd: directory },
-    because,
-  };
+  const automated = {
+    key,
+    title,
+    kind: "automated",
+    command: line,
+    timeout_secs: secs,
+    cwd: directory,
+  } as const;
+  return { gate: automated, because };
 }
 
 async function presetOf(workspace: Workspace, name: string, hasCommand: boolean): Promise<Preset | null> {
@@ -205,15 +211,6 @@ async function presetOf(workspace: Workspace, name: string, hasCommand: boolean)
     hint: `say it yourself: cotenant gate define ${name} --command <command>`,
     data: { preset: name },
   });
-}
-
-function titleOf(text: string): string {
-  const title = text.trim();
-  if (title.length > MAX_GATE_TITLE)
-    throw new CotenantError("E_LIMIT", `a gate's title has at most ${MAX_GATE_TITLE} characters`);
-  if (/[\p{Cc}\u2028\u2029]/u.test(title))
-    throw new CotenantError("E_USAGE", "the title contains control characters", { hint: "leave them out" });
-  return title;
 }
 
 function isSame(a: GateDefinition, b: GateDefinition): boolean {

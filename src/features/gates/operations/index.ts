@@ -34,8 +34,14 @@ import {
   readResults,
   resetLines,
 } from "../results";
-import { refuseUntrusted } from "../run";
-import { automatedGates, checkedState, type RanGate, recordResult, runAndRecord } from "../running";
+import {
+  automatedGates,
+  checkedState,
+  type RanGate,
+  recordResult,
+  refuseUntrusted,
+  runAndRecord,
+} from "../run";
 import { type DefinedGate, definedGate, definitions, gatesAt, type Known } from "./definitions";
 
 /** Gates: what an issue has to pass before it is done. */

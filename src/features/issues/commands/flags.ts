@@ -3,6 +3,7 @@ import { ACQUIRE_FLAGS, changeFrom } from "../../locks/commands/flags";
 import type { FieldsRequest } from "../fields";
 import { ISSUE_STATES, MAX_DESCRIPTION, MAX_TITLE, PRIORITIES } from "../model";
 import type { CreateRequest } from "../operations/creation";
+import type { AvailableRequest } from "../operations/query";
 import type { FilterRequest } from "../query";
 
 /** The fields of an issue, for commands that make or change one. */
@@ -114,6 +115,10 @@ export function filterFrom(parsed: Parsed): FilterRequest {
     assignee: parsed.text("assignee"),
     limit: parsed.whole("limit"),
   };
+}
+
+export function availableFrom(parsed: Parsed): AvailableRequest {
+  return { ...filterFrom(parsed), freeFiles: parsed.has("free-files") };
 }
 
 export function reasonFlag(meaning: string): Readonly<Record<string, Flag>> {

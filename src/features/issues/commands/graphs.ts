@@ -1,4 +1,4 @@
-import type { Command, Context, Flag, Output, Parsed } from "../../../cli/grammar/command";
+import type { Command, Flag } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
 import { printable } from "../../../kernel/ids";
 import type { Board } from "../board";
@@ -8,51 +8,59 @@ import { tree } from "../graph";
 import { GRAPH_FORMATS, type GraphFormat, renderGraph } from "../graph-text";
 import { graph, type IssueGraph, type IssueTree } from "../operations/graph";
 import { openDesk } from "./desk";
-import { listOutput } from "./output";
+import { listCommand } from "./output";
 
 const CLAIMS_FLAG: Readonly<Record<string, Flag>> = {
   "show-claims": { meaning: "say who has claimed each of them" },
 };
 
-export const show: Command = {
-  usage: "graph show <id> [--show-claims]",
-  about:
-    "Shows what an issue needs, and what that needs in turn, as a tree. Circles are shown, and not followed.",
-  flags: CLAIMS_FLAG,
-  examples: ["cotenant graph show 7x3k", "cotenant graph show 7x3k --show-claims"],
-  words: { min: 1, max: 1 },
-  completes: ["issue"],
-  run: (context, parsed) => treeOutput(context, parsed, graph.show),
-};
-
-export const downstream: Command = {
-  usage: "graph downstream <id> [--show-claims]",
-  about:
-    "Shows what needs an issue, and what needs that in turn, as a tree: all that waits until it is done.",
-  flags: CLAIMS_FLAG,
-  examples: ["cotenant graph downstream 7x3k"],
-  words: { min: 1, max: 1 },
-  completes: ["issue"],
-  run: (context, parsed) => treeOutput(context, parsed, graph.downstream),
-};
-
-async function treeOutput(
-  context: Context,
-  parsed: Parsed,
+function treeCommand(
+  command: Pick<Command, "usage" | "about" | "examples">,
   find: (desk: Desk, request: { readonly issue: string }) => Promise<IssueTree>,
-): Promise<Output> {
-  const found = await find(await openDesk(context), { issue: parsed.words[0]! });
-  const { board, nodes, circle, from } = found;
+): Command {
+  return {
+    flags: CLAIMS_FLAG,
+    words: { min: 1, max: 1 },
+    completes: ["issue"],
+    ...command,
+    async run(context, parsed) {
+      const found = await find(await openDesk(context), { issue: parsed.words[0]! });
+      return { data: graphJson(found), text: treeText(found, parsed.has("show-claims")) };
+    },
+  };
+}
+
+export const show = treeCommand(
+  {
+    usage: "graph show <id> [--show-claims]",
+    about:
+      "Shows what an issue needs, and what that needs in turn, as a tree. Circles are shown, and not followed.",
+    examples: ["cotenant graph show 7x3k", "cotenant graph show 7x3k --show-claims"],
+  },
+  graph.show,
+);
+
+export const downstream = treeCommand(
+  {
+    usage: "graph downstream <id> [--show-claims]",
+    about:
+      "Shows what needs an issue, and what needs that in turn, as a tree: all that waits until it is done.",
+    examples: ["cotenant graph downstream 7x3k"],
+  },
+  graph.downstream,
+);
+
+function treeText({ board, workers, nodes, circle, from }: IssueTree, showClaims: boolean): string {
   const lines = [...tree(nodes, from)].map(({ row, unknown, lead, cut }) => {
     if (row === null) return `${lead}${printable(unknown ?? "", 40)}  nobody has it`;
     const remark = cut === "circle" ? "  (a circle: see above)" : cut === "shown" ? "  (see above)" : "";
-    const claimant = claimantOf(found.workers, board.id(row));
+    const claimant = claimantOf(workers, board.id(row));
     const claim = claimant === null ? "  unclaimed" : `  claimed by ${claimant}`;
-    return `${lead}${labelOf(board, row)}${parsed.has("show-claims") ? claim : ""}${remark}`;
+    return `${lead}${labelOf(board, row)}${showClaims ? claim : ""}${remark}`;
   });
   if (circle !== null)
     lines.push(`they wait for each other: ${circle.map((row) => board.shortId(row)).join(" → ")}`);
-  return { data: graphJson(found), text: lines.join("\n") };
+  return lines.join("\n");
 }
 
 function graphJson({ board, workers, nodes, edges, unknown, circle }: IssueGraph): Record<string, unknown> {
@@ -77,18 +85,14 @@ function labelOf(board: Board, row: number): string {
   return `${short}  ${printable(title, 80)} (${state})`;
 }
 
-export const roots: Command = {
+export const roots = listCommand({
   usage: "graph roots [--all]",
   about: "Lists open issues that need no other issue: where work can begin.",
   flags: { all: { meaning: "closed ones too" } },
   examples: ["cotenant graph roots"],
-  words: { min: 0, max: 0 },
-  async run(context, parsed) {
-    const desk = await openDesk(context);
-    const found = await graph.roots(desk, { all: parsed.has("all") });
-    return listOutput(context, desk, found, "every open issue needs another one");
-  },
-};
+  find: (desk, parsed) => graph.roots(desk, { all: parsed.has("all") }),
+  nothing: () => "every open issue needs another one",
+});
 
 const exportGraph: Command = {
   usage: "graph export [<id>…] [--format text|json|dot|mermaid] [--open] [--show-claims]",

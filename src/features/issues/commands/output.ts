@@ -12,6 +12,7 @@ import type { Listed } from "../operations/query";
 import { type Answer, typesOf } from "../query";
 import type { FoundIssue } from "../resolve";
 import { openDesk } from "./desk";
+import { QUERY_FLAGS } from "./flags";
 
 /** One that changes an issue, named by its first word, which the caller has claimed. */
 export interface ChangeCommand
@@ -68,12 +69,29 @@ export function issueJson(
   return { ...fields, state, assignee, labels, dependencies, short_id: shortId };
 }
 
-/** A list for people and for programs. `nothing` is said when there is none. */
-export function listOutput(context: Context, desk: Desk, answer: Listed, nothing: string): Output {
-  const { issues, broken } = answer;
-  if (context.json)
-    return { data: { issues: issues.map((row) => listedJson(row, answer)), broken }, text: "" };
-  return { data: {}, text: listText(context, desk, answer, nothing) };
+export interface ListCommand<A extends Listed>
+  extends Pick<Command, "usage" | "about" | "examples">,
+    Partial<Pick<Command, "flags">> {
+  find(desk: Desk, parsed: Parsed): Promise<A>;
+  /** What is said when there is none. */
+  nothing(answer: A, desk: Desk, parsed: Parsed): string | Promise<string>;
+}
+
+export function listCommand<A extends Listed>({ find, nothing, ...command }: ListCommand<A>): Command {
+  return {
+    flags: QUERY_FLAGS,
+    words: { min: 0, max: 0 },
+    ...command,
+    async run(context, parsed) {
+      const desk = await openDesk(context);
+      const answer = await find(desk, parsed);
+      const { issues, broken } = answer;
+      if (context.json)
+        return { data: { issues: issues.map((row) => listedJson(row, answer)), broken }, text: "" };
+      const none = issues.length > 0 ? "" : await nothing(answer, desk, parsed);
+      return { data: {}, text: listText(context, desk, answer, none) };
+    },
+  };
 }
 
 export function listedJson(

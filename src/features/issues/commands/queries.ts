@@ -4,39 +4,29 @@ import { pendingText } from "../../gates/commands/output";
 import { query, whereToLook } from "../operations/query";
 import type { Blocker } from "../query";
 import { openDesk } from "./desk";
-import { FILTER_FLAGS, FREE_FILES_FLAG, filterFrom, QUERY_FLAGS } from "./flags";
-import { linesBelow, listedJson, listOutput } from "./output";
+import { availableFrom, FILTER_FLAGS, FREE_FILES_FLAG, filterFrom, QUERY_FLAGS } from "./flags";
+import { linesBelow, listCommand, listedJson } from "./output";
 
-export const all: Command = {
+export const all = listCommand({
   usage: "query all [--state <state>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]…",
   about:
     "Lists the issues that stand in this worktree. With any filter it lists those of all worktrees and of HEAD, each\nfrom its newest copy. The most urgent first, then by type, then the oldest.",
-  flags: QUERY_FLAGS,
   examples: ["cotenant query all", "cotenant query all --state in_progress --priority high --json"],
-  words: { min: 0, max: 0 },
-  async run(context, parsed) {
-    const desk = await openDesk(context);
-    return listOutput(context, desk, await query.all(desk, filterFrom(parsed)), "no issues");
-  },
-};
+  find: (desk, parsed) => query.all(desk, filterFrom(parsed)),
+  nothing: () => "no issues",
+});
 
-export const available: Command = {
+export const available = listCommand({
   usage:
     "query available [--priority <p>]… [--type <type>]… [--label <ns:value>]… [--free-files] [--limit <n>]",
   about:
     "Lists what can be worked on now: ready, claimed by nobody, waiting for nothing, and not finished in any worktree.\nThe most urgent first, then by type, then the oldest. Also 'cotenant ready'.",
   flags: { ...FILTER_FLAGS, ...FREE_FILES_FLAG },
   examples: ["cotenant query available", "cotenant query available --type bug --limit 5 --json"],
-  words: { min: 0, max: 0 },
-  async run(context, parsed) {
-    const desk = await openDesk(context);
-    const request = { ...filterFrom(parsed), freeFiles: parsed.has("free-files") };
-    const found = await query.available(desk, request);
-    const isEmpty = found.issues.length === 0 && !context.json;
-    const look = isEmpty ? await whereToLook(desk, request) : "";
-    return listOutput(context, desk, found, `nothing is available; ${look}`);
-  },
-};
+  find: (desk, parsed) => query.available(desk, availableFrom(parsed)),
+  nothing: async (_, desk, parsed) =>
+    `nothing is available; ${await whereToLook(desk, availableFrom(parsed))}`,
+});
 
 export const blocked: Command = {
   usage: "query blocked [--state <state>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]…",
@@ -78,28 +68,19 @@ function blockerText({ id, shortId, state, title, claimedBy }: Blocker): string 
   return `${shortId}, ${what}${who}${title === null ? "" : `  ${printable(title, 60)}`}`;
 }
 
-export const strategic: Command = {
+export const strategic = listCommand({
   usage: "query strategic [--state <state>]… [--priority <p>]… [--label <ns:value>]…",
   about: "Lists issues of the types in types.strategic: by default milestones and epics.",
-  flags: QUERY_FLAGS,
   examples: ["cotenant query strategic", "cotenant query strategic --state in_progress"],
-  words: { min: 0, max: 0 },
-  async run(context, parsed) {
-    const desk = await openDesk(context);
-    const found = await query.strategic(desk, filterFrom(parsed));
-    return listOutput(context, desk, found, `no issues of type ${found.types.join(", ")}`);
-  },
-};
+  find: (desk, parsed) => query.strategic(desk, filterFrom(parsed)),
+  nothing: ({ types }) => `no issues of type ${types.join(", ")}`,
+});
 
-export const closed: Command = {
+export const closed = listCommand({
   usage:
     "query closed [--state done|rejected|archived]… [--type <type>]… [--label <ns:value>]… [--limit <n>]",
   about: "Lists what is done, rejected or archived, in whichever worktree.",
-  flags: QUERY_FLAGS,
   examples: ["cotenant query closed", "cotenant query closed --state rejected --limit 20"],
-  words: { min: 0, max: 0 },
-  async run(context, parsed) {
-    const desk = await openDesk(context);
-    return listOutput(context, desk, await query.closed(desk, filterFrom(parsed)), "nothing is closed");
-  },
-};
+  find: (desk, parsed) => query.closed(desk, filterFrom(parsed)),
+  nothing: () => "nothing is closed",
+});

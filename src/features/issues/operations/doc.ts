@@ -4,7 +4,6 @@ import { authorAt, type Desk, type RepositoryDesk } from "../desk";
 import {
   commitNamed,
   committedContent,
-  type DocumentCommit,
   type DocumentContent,
   documentHistory,
   documentOf,
@@ -13,7 +12,7 @@ import {
   MOST_COMMITS,
   MOST_DOCUMENTS,
 } from "../documents";
-import { filesOf } from "../fields";
+import { filesOf, shortTitle } from "../fields";
 import { meant } from "../meant";
 import type { DocumentRef } from "../model";
 import type { FoundIssue } from "../resolve";
@@ -55,7 +54,8 @@ export const doc = {
     desk: Desk,
     request: IssueRequest & DocumentNamed & { readonly title?: string | undefined },
   ): Promise<ChangedIssue> {
-    const title = titleOf(request.title);
+    const title =
+      request.title === undefined ? null : shortTitle(request.title, MAX_DOCUMENT_TITLE, "a document");
     return changeIssue(desk, request, async (id) => {
       const { path, isFile, absolutePath } = await typedPlace(desk, request.path);
       const { platform } = desk.reader.sources;
@@ -78,14 +78,7 @@ export const doc = {
     });
   },
 
-  async list(
-    desk: Desk,
-    request: { readonly issue: string },
-  ): Promise<{
-    readonly id: Ulid;
-    readonly shortId: string;
-    readonly documents: readonly ListedDocument[];
-  }> {
+  async list(desk: Desk, request: { readonly issue: string }) {
     const { reader } = desk;
     const { id, issue } = await meant(reader, request.issue);
     const documents: ListedDocument[] = [];
@@ -108,14 +101,7 @@ export const doc = {
   },
 
   /** The commits that changed it, the newest first, also under former names. */
-  async history(
-    desk: RepositoryDesk,
-    request: DocumentNamed & { readonly limit?: number | undefined },
-  ): Promise<{
-    readonly id: Ulid;
-    readonly path: string;
-    readonly commits: readonly DocumentCommit[];
-  }> {
+  async history(desk: RepositoryDesk, request: DocumentNamed & { readonly limit?: number | undefined }) {
     const { limit = DEFAULT_HISTORY } = request;
     if (limit < 1 || limit > MOST_COMMITS)
       throw new CotenantError("E_LIMIT", `--limit ${limit} is not within 1 and ${MOST_COMMITS}`);
@@ -138,16 +124,6 @@ export const doc = {
     });
   },
 };
-
-function titleOf(text: string | undefined): string | null {
-  if (text === undefined) return null;
-  const title = text.trim();
-  if (title.length > MAX_DOCUMENT_TITLE)
-    throw new CotenantError("E_LIMIT", `a document's title has at most ${MAX_DOCUMENT_TITLE} characters`);
-  if (/[\p{Cc}\u2028\u2029]/u.test(title))
-    throw new CotenantError("E_USAGE", "the title contains control characters", { hint: "leave them out" });
-  return title;
-}
 
 function noFile(text: string): CotenantError {
   return new CotenantError("E_NOT_FOUND", `there is no file "${printable(text, 200)}"`, {
@@ -190,10 +166,7 @@ async function readDocument(
   );
 }
 
-async function meantDocument(
-  desk: Desk,
-  request: DocumentNamed,
-): Promise<{ readonly id: Ulid; readonly document: DocumentRef }> {
+async function meantDocument(desk: Desk, request: DocumentNamed) {
   const found = await meant(desk.reader, request.issue);
   return { id: found.id, document: await documentMeant(desk, found, request.path) };
 }

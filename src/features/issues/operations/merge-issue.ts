@@ -2,6 +2,7 @@ import type { Surroundings } from "../../../coordinator/workspace";
 import { CotenantError, fileFailure } from "../../../errors/cotenant-error";
 import { resolveFrom } from "../../../identity/path-text";
 import { printable } from "../../../kernel/ids";
+import { overwriteFile } from "../../../platform/overwrite-file";
 import type { Marks } from "../merge/conflict-file";
 import { type MergedFile, mergeIssueFiles } from "../merge/files";
 import type { Pair } from "../merge/values";
@@ -52,7 +53,9 @@ export async function mergeIssue(surroundings: Surroundings, request: MergeReque
     remark(`merged as text, because it is not possible field by field: ${printable(merged.why, 300)}`);
     return mergeAsText(surroundings, request, marks);
   }
-  await write(surroundings, ours, merged.text);
+  const { platform, cwd } = surroundings;
+  // In place: the file is Git's own temporary one.
+  await attempt(ours, () => overwriteFile(platform.files, resolveFrom(cwd, ours), merged.text, 0o644));
   const { conflicts } = merged;
   for (const name of conflicts)
     remark(`both sides changed ${printable(name)}: ${bothValues(merged.merged, name, marks)}`);
@@ -111,21 +114,6 @@ async function read({ platform, cwd }: Surroundings, name: string): Promise<Uint
   throw new CotenantError("E_NOT_FOUND", `there is no file ${printable(name, 300)}`, {
     hint: "this is Git's to call: see 'cotenant merge-issue --help'",
     data: { path: name },
-  });
-}
-
-/** In place: the file is Git's own temporary one. */
-async function write({ platform, cwd }: Surroundings, name: string, text: string): Promise<void> {
-  const { files } = platform;
-  const bytes = new TextEncoder().encode(text);
-  await attempt(name, async () => {
-    const fd = await files.open(resolveFrom(cwd, name), "update");
-    try {
-      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-      await files.truncate(fd, bytes.length);
-    } finally {
-      await files.close(fd);
-    }
   });
 }
 

@@ -2,9 +2,9 @@ import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import type { RunWithin } from "../../../platform/run-within";
 import type { Desk } from "../desk";
-import { type Answer, loadBoard } from "../query";
-import { type Match, patternMatch, type SearchResult, searchIssues, wordMatch } from "../search";
-import { type Listed, listed, settingAt } from "./query";
+import { loadBoard } from "../query";
+import { type Match, patternMatch, searchIssues, wordMatch } from "../search";
+import { listed, settingAt } from "./query";
 
 export interface SearchDesk extends Desk {
   readonly runWithin: RunWithin;
@@ -18,21 +18,14 @@ export interface SearchRequest {
   readonly limit?: number | undefined;
 }
 
-export interface Searched extends Answer {
-  /** The best first. */
-  readonly results: readonly SearchResult[];
-  /** How many there are without the limit. */
-  readonly all: number;
-}
-
 /** For the whole of a search by pattern. */
 const BUDGET_MS = 3_000;
 export const DEFAULT_LIMIT = 50;
 const LONGEST = 1_000;
 const HELP = { hint: "see 'cotenant search --help'" };
 
-/** Issues in which all the words are, or words that begin so, or a pattern. */
-export async function search(desk: SearchDesk, request: SearchRequest): Promise<Listed<Searched>> {
+/** Issues in which all the words are, or words that begin so, or a pattern; the best first. `all`: how many without the limit. */
+export async function search(desk: SearchDesk, request: SearchRequest) {
   const { limit = DEFAULT_LIMIT, regex = false } = request;
   if (limit === 0) throw new CotenantError("E_USAGE", "--limit takes a number above 0");
   const matches = matchesOf(request);

@@ -15,7 +15,7 @@ import { elapsedMs, type Instant, type Now } from "../../../kernel/time";
 import { endingCommand } from "../../../kernel/words";
 import type { Damage } from "../../../store/replay";
 import { passCommand } from "../../gates/commands/output";
-import type { PendingGate } from "../../gates/waiting";
+import type { PendingGate } from "../../gates/results";
 import type { Seen } from "../../guard/overview";
 import type { Trespass } from "../../guard/trespasses";
 import { heldNow } from "../../guard/words";

@@ -21,7 +21,7 @@ import { hooksWord } from "../../hooks/commands/hooks-upkeep";
 import { openViolations } from "../../hooks/violations";
 import { issuesIn } from "../../issues/desk";
 import { elsewhereIn, workersAmong } from "../../issues/effective";
-import { queryGated, queryLeft } from "../../issues/query";
+import { queryAbandoned, queryGated } from "../../issues/query";
 import { elsewhereJson, elsewhereLines } from "../../ledger/commands/output";
 import type { ClaimsView } from "../../ledger/view";
 import { ledgerView } from "../../ledger/workers";
@@ -126,7 +126,7 @@ async function issuesHere(
   const workers = await workersAmong(workspace.coordinator, statuses, elsewhereIn(view));
   try {
     const setting = { reader, hierarchy: [], ...workers };
-    const { issues } = await queryLeft(setting);
+    const { issues } = await queryAbandoned(setting);
     const left = await abandonedAmong(workspace, reader, workers, issues);
     const { issues: gated, gates } = await queryGated(setting);
     return {
