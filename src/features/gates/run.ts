@@ -7,7 +7,6 @@ import type { Digest } from "../../platform/platform";
 import type { IssueReader } from "../issues/reader";
 import type { FoundIssue } from "../issues/resolve";
 import type { IssueWriter, WriteOptions, WriteOutcome } from "../issues/writer";
-import { gateOf, refuseEnded, withResult } from "./passing";
 import type { GateDefinition, Registry } from "./registry";
 import {
   type GateResult,
@@ -18,6 +17,7 @@ import {
   readResults,
   type Said,
 } from "./results";
+import { gateOf, refuseEnded, withResult } from "./rules";
 import { isTrusted } from "./trust";
 
 /** What gates of one worktree are run with. */

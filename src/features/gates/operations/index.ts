@@ -15,15 +15,6 @@ import {
 import type { FoundIssue } from "../../issues/resolve";
 import { shortId } from "../../issues/short-id";
 import type { WriteOptions } from "../../issues/writer";
-import {
-  type Decider,
-  gateOf,
-  mayPass,
-  refuseEnded,
-  refusePass,
-  refuseTakingOff,
-  withGates,
-} from "../passing";
 import { definitionOf, type GateDefinition, type Registry, refuseTooMany } from "../registry";
 import {
   type GateResult,
@@ -34,6 +25,7 @@ import {
   readResults,
   resetLines,
 } from "../results";
+import { type Decider, gateOf, mayPass, refuseEnded, refusePass, refuseTakingOff, withGates } from "../rules";
 import {
   automatedGates,
   checkedState,

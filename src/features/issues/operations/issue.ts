@@ -26,7 +26,7 @@ import { labelChange } from "../labels";
 import { takenBack } from "../lost";
 import { meant } from "../meant";
 import { type Issue, type IssueState, isTerminal } from "../model";
-import { type FilterRequest, filterOf, queryAll } from "../query";
+import { type FilterRequest, queryAll } from "../query";
 import type { IssueReader } from "../reader";
 import { type FoundIssue, isFound } from "../resolve";
 import { shortId } from "../short-id";
@@ -34,7 +34,7 @@ import { parseState, stateAfter } from "../states";
 import { createIssues } from "./bulk-creation";
 import { createIssue } from "./creation";
 import { type ChangedIssue, changeIssue, countedBy, type IssueRequest } from "./issue-change";
-import { type Listed, listed, settingAt } from "./query";
+import { type Listed, listing } from "./query";
 
 export interface ShownIssue {
   /** With the state and the assignee that count. */
@@ -116,10 +116,8 @@ export const issue = {
   },
 
   /** Issues of all worktrees and of HEAD, each from its newest copy: the most urgent first, then by type, then the oldest. */
-  async list(desk: Desk, request: FilterRequest = {}): Promise<Listed> {
-    const filter = filterOf(request);
-    const setting = await settingAt(desk);
-    return listed(setting, await queryAll(setting, filter, "everywhere"));
+  list(desk: Desk, request: FilterRequest = {}): Promise<Listed> {
+    return listing(desk, request, (setting, filter) => queryAll(setting, filter, "everywhere"));
   },
 
   async update(desk: Desk, request: UpdateRequest): Promise<ChangedIssue> {

@@ -6,6 +6,7 @@ import { NO_WORKERS, type Workers } from "../effective";
 import {
   type Answer,
   type Blocked,
+  type Filter,
   type FilterRequest,
   filterOf,
   HeldFiles,
@@ -38,46 +39,50 @@ export interface AvailableRequest extends Omit<FilterRequest, "states"> {
 
 export const query = {
   /** Those of this worktree; with any filter, those of all worktrees and of HEAD, each from its newest copy. */
-  async all(desk: Desk, request: FilterRequest = {}): Promise<Listed> {
-    const filter = filterOf(request);
-    const setting = await settingAt(desk);
-    return listed(setting, await queryAll(setting, filter, isFiltered(filter) ? "everywhere" : "here"));
+  all(desk: Desk, request: FilterRequest = {}): Promise<Listed> {
+    return listing(desk, request, (setting, filter) =>
+      queryAll(setting, filter, isFiltered(filter) ? "everywhere" : "here"),
+    );
   },
 
   /** What can be worked on now. */
-  async available(desk: Desk, request: AvailableRequest = {}): Promise<Listed> {
-    const filter = filterOf(request);
-    const setting = await settingAt(desk);
-    return listed(setting, await queryAvailable(setting, filter, await heldFiles(desk, request)));
+  available(desk: Desk, request: AvailableRequest = {}): Promise<Listed> {
+    return listing(desk, request, async (setting, filter) =>
+      queryAvailable(setting, filter, await heldFiles(desk, request)),
+    );
   },
 
   /** What waits for other issues, or for gates, and for which. */
-  async blocked(desk: Desk, request: FilterRequest = {}): Promise<Listed<Blocked>> {
-    const filter = filterOf(request);
-    const setting = await settingAt(desk);
-    return listed(setting, await queryBlocked(setting, filter));
+  blocked(desk: Desk, request: FilterRequest = {}): Promise<Listed<Blocked>> {
+    return listing(desk, request, queryBlocked);
   },
 
   /** Of the types in `types.strategic`. */
-  async strategic(
-    desk: Desk,
-    request: FilterRequest = {},
-  ): Promise<Listed & { readonly types: readonly string[] }> {
-    const filter = filterOf(request);
-    const setting = await settingAt(desk);
+  strategic(desk: Desk, request: FilterRequest = {}) {
     const types = desk.workspace?.config.values["types.strategic"] ?? ["milestone", "epic"];
     const isStrategic = ({ labels }: IssueRow) => typesOf(labels).some((type) => types.includes(type));
-    const found = await queryAll(setting, filter, "everywhere", isStrategic);
-    return { ...(await listed(setting, found)), types };
+    return listing(desk, request, async (setting, filter) => ({
+      ...(await queryAll(setting, filter, "everywhere", isStrategic)),
+      types,
+    }));
   },
 
   /** What is done, rejected or archived, in whichever worktree. */
-  async closed(desk: Desk, request: FilterRequest = {}): Promise<Listed> {
-    const filter = filterOf(request);
-    const setting = await settingAt(desk);
-    return listed(setting, await queryClosed(setting, filter));
+  closed(desk: Desk, request: FilterRequest = {}): Promise<Listed> {
+    return listing(desk, request, queryClosed);
   },
 };
+
+/** What a query of issues finds, by what somebody asks for. */
+export async function listing<A extends Answer>(
+  desk: Desk,
+  request: FilterRequest,
+  find: (setting: Setting, filter: Filter) => Promise<A>,
+): Promise<Listed<A>> {
+  const filter = filterOf(request);
+  const setting = await settingAt(desk);
+  return listed(setting, await find(setting, filter));
+}
 
 export async function settingAt({ reader, workspace }: Desk): Promise<Setting> {
   if (workspace === null)

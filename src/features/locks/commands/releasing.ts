@@ -12,7 +12,7 @@ import { belongsTo, type Lease } from "../../../kernel/lease";
 import { checkText } from "../../../kernel/policy";
 import { keyOfIssue } from "../../issues/claim-refs";
 import { issuesIn, writerIn } from "../../issues/desk";
-import { writeBack } from "../../issues/putting-back";
+import { writeBack } from "../../issues/write-back";
 import { tellSay } from "../../ledger/commands/ledger";
 import { ledgerJson } from "../../ledger/commands/output";
 import { proof } from "./holding";
