@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Workspace } from "../../src/coordinator/workspace";
-import { changeForAll } from "../../src/features/setup/scope";
+import { changeForAll } from "../../src/features/setup/shared-change";
 import type { Ulid } from "../../src/kernel/ids";
 import type { LeaseKey } from "../../src/kernel/keys";
 import { thisMachine } from "../../src/platform/node/this-machine";

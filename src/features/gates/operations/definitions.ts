@@ -8,7 +8,7 @@ import type { Desk, RepositoryDesk } from "../../issues/desk";
 import { shortTitle } from "../../issues/fields";
 import { isTerminal } from "../../issues/model";
 import { isFound } from "../../issues/resolve";
-import { changeForAll } from "../../setup/scope";
+import { changeForAll } from "../../setup/shared-change";
 import { choosePreset, lookAround, PRESETS, type Preset, type PresetName } from "../presets";
 import {
   commandProblem,

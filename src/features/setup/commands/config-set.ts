@@ -64,7 +64,7 @@ async function changeShared(
   key: ConfigKey,
   toml: string | null,
 ): Promise<boolean> {
-  const { changeForAll } = await import("../scope");
+  const { changeForAll } = await import("../shared-change");
   const scope = sectionOf(key) === "types" ? "types" : "config";
   const workspace = await context.workspace();
   const changed = await changeForAll(workspace, scope, async () => {
