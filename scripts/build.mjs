@@ -35,7 +35,7 @@ const PROGRAMS = [
   {
     entry: "src/cli/main.ts",
     out: "hot.cjs",
-    only: /\/commands\/(?:lock-|claim-(?!create|next)|status$)|^\.\/version$/,
+    only: /\/commands\/(?:locks|claims|status)$|^\.\/version$/,
     warmUp: ["lock", "claim status", "status"],
   },
   {

@@ -142,6 +142,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because:
       "it has done for an issue, from its claim to its landing, what a person would do with the features",
   },
+  "features/setup": {
+    may: [...BELOW_FEATURES, "features/*"],
+    because: "it prepares a repository for everything, and undoes all of it",
+  },
   "features/exec": {
     may: ["errors", "platform", "identity"],
     because: "a table of tools and their variables, and the places that they name",
@@ -158,10 +162,6 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BELOW_FEATURES, "features/*", "operations"],
     because:
       "what a feature does, with all its rules, for the command line and for programs: it may need every other feature",
-  },
-  "features/setup": {
-    may: [...BELOW_FEATURES, "features/*"],
-    because: "it prepares a repository for everything, and undoes all of it",
   },
   // What a harness or Git starts, and has no time for more.
   "features/guard/entry": {

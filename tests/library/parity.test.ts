@@ -136,13 +136,13 @@ const ROWS: readonly Row[] = [
   row({
     words: `claim acquire ${ONE}`,
     ask: ({ claim }) => claim.acquire({ issue: ONE }),
-    json: (claimed) => ({ ...grantJson(claimed), left: claimed.left }),
+    json: (claimed) => ({ ...grantJson(claimed), left: claimed.abandoned }),
   }),
   row({ words: `claim acquire ${DONE}`, ask: ({ claim }) => claim.acquire({ issue: DONE }) }),
   row({
     words: `claim acquire ${DONE} --reopen`,
     ask: ({ claim }) => claim.acquire({ issue: DONE, isReopening: true }),
-    json: (claimed) => ({ ...grantJson(claimed), left: claimed.left }),
+    json: (claimed) => ({ ...grantJson(claimed), left: claimed.abandoned }),
   }),
   row({ words: "claim acquire nothing", ask: ({ claim }) => claim.acquire({ issue: "nothing" }) }),
   row({

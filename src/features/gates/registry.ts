@@ -3,6 +3,7 @@ import { CotenantError, during } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
 import { readDocument } from "../issues/document-text";
+import type { IssueReader } from "../issues/reader";
 
 export const REGISTRY = ".cotenant/gates/registry.json";
 const REGISTRY_SCHEMA = 1;
@@ -194,4 +195,53 @@ export function registryWith({ document }: Registry, key: string, gate: GateDefi
 
 function keyOf(entry: unknown): string {
   return isObject(entry) && typeof entry["key"] === "string" ? entry["key"] : "";
+}
+
+/** A gate that is defined here, or the error that says which are. */
+export function definitionOf({ gates, problems }: Registry, key: string): GateDefinition {
+  const gate = gates.get(key);
+  if (gate !== undefined) return gate;
+  const problem = problems.find((one) => one.key === key);
+  if (problem !== undefined)
+    throw new CotenantError("E_CONFIG", `.cotenant/gates/registry.json: ${problem.message}`, {
+      hint: "mend it with an editor, or define it anew with 'cotenant gate define --replace'",
+      data: { gate: key },
+    });
+  const known = [...gates.keys()];
+  throw new CotenantError("E_NOT_FOUND", `no gate "${printable(key, 80)}" is defined here`, {
+    hint:
+      known.length === 0
+        ? `define it first: cotenant gate define ${printable(key, 80)}`
+        : `there are ${known.slice(0, 20).join(", ")}; 'cotenant gate define' makes another`,
+    data: { gate: printable(key, 80), gates: known },
+  });
+}
+
+/** What is said of them travels in the log with one write. */
+const MOST_GATES_OF_ISSUE = 20;
+const registries = new WeakMap<IssueReader, Promise<Registry>>();
+
+/** Gates that a new issue is to have, each once: they must be defined. One look at the registry does for many issues. */
+export async function knownGates(reader: IssueReader, keys: readonly string[]): Promise<string[]> {
+  const wanted = [...new Set(keys)];
+  if (wanted.length === 0) return wanted;
+  const registry = registries.get(reader) ?? readRegistry(reader.sources.platform, reader.here.root);
+  registries.set(reader, registry);
+  for (const key of wanted) definitionOf(await registry, key);
+  refuseTooMany(wanted);
+  return wanted;
+}
+
+export function refuseTooMany(gates: readonly string[]): void {
+  if (gates.length <= MOST_GATES_OF_ISSUE) return;
+  throw new CotenantError("E_LIMIT", `an issue has at most ${MOST_GATES_OF_ISSUE} gates`, {
+    hint: "let one command check several things",
+  });
+}
+
+export function describeGate({ kind, title, command, timeout_secs, cwd }: GateDefinition): string {
+  const name = printable(title, 200);
+  if (kind === "manual") return `manual; ${name}`;
+  const where = cwd === "." ? "" : ` in ${printable(cwd ?? "", 200)}`;
+  return `automated; ${name}; runs "${printable(command ?? "", 500)}"${where}, for ${timeout_secs} s at most`;
 }

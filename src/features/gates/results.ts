@@ -5,11 +5,13 @@ import { jsonObject } from "../../codec/json";
 import { readerOf } from "../../codec/record";
 import { CotenantError } from "../../errors/cotenant-error";
 import { makeUlid, type Ulid } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import type { Platform } from "../../platform/platform";
 import { IssueFolder } from "../issues/folder";
 import { committedResults, type IssueReader } from "../issues/reader";
-import type { FoundIssue } from "../issues/resolve";
+import { type FoundIssue, isFound } from "../issues/resolve";
 import { RESULTS } from "../issues/stamps";
+import { readRegistry } from "./registry";
 
 /** `reset`: what was said before does not count any more, as after an issue was reopened. */
 const RESULT_STATUSES = ["passed", "failed", "reset"] as const;
@@ -170,6 +172,29 @@ export async function pendingGates(reader: IssueReader, found: FoundIssue): Prom
   return pendingAmong(found.issue.gates, await readResults(reader, found));
 }
 
+/** A gate that an issue still has to pass; without a kind, one that nobody has defined here. */
+export interface PendingGate {
+  readonly key: string;
+  readonly kind: "manual" | "automated" | null;
+}
+
+/** What issues wait for that are done but for their gates. */
+export async function gatesPending(
+  reader: IssueReader,
+  ids: readonly Ulid[],
+): Promise<Map<Ulid, readonly PendingGate[]>> {
+  const pending = new Map<Ulid, readonly PendingGate[]>();
+  if (ids.length === 0) return pending;
+  const { gates } = await readRegistry(reader.sources.platform, reader.here.root);
+  for (const [id, found] of await reader.findAll(ids))
+    if (isFound(found))
+      pending.set(
+        id,
+        (await pendingGates(reader, found)).map((key) => ({ key, kind: gates.get(key)?.kind ?? null })),
+      );
+  return pending;
+}
+
 /**
  * Of all copies that can be seen, and of the last write, which may still have to be carried out. Git is asked only for
  * one that stands in HEAD alone, and then outside the critical section: a write has read that beforehand.
@@ -193,4 +218,9 @@ async function textIn(platform: Platform, root: string, id: Ulid): Promise<strin
     hint: "look at what is in it, and keep the lines that count",
     data: { path, bytes: size },
   });
+}
+
+/** An automated one is passed by its run, any other by the word of those who may. */
+export function passCommand(shortId: string, { key, kind }: PendingGate): string {
+  return `cotenant gate ${kind === "automated" ? "run" : "pass"} ${shortId} ${shellWord(key)}`;
 }

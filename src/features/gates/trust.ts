@@ -1,4 +1,6 @@
-import { type Trust, trusts } from "../../config/trust";
+import { type Trust, type Trusted, trusts } from "../../config/trust";
+import { addTrusted, mayTrust } from "../../coordinator/trusting";
+import type { Workspace } from "../../coordinator/workspace";
 import type { Digest } from "../../platform/platform";
 import type { GateDefinition } from "./registry";
 
@@ -24,4 +26,16 @@ export function waitingGates(
   gates: Iterable<GateDefinition>,
 ): GateDefinition[] {
   return [...gates].filter((gate) => isTrusted(digest, trust, gate) === false);
+}
+
+/** Trusts the commands that these gates run now. Empty when the caller may not. */
+export async function trustGates(
+  workspace: Workspace,
+  gates: readonly GateDefinition[],
+): Promise<readonly Trusted[]> {
+  if (gates.length === 0 || !(await mayTrust(workspace))) return [];
+  const { digest } = workspace.surroundings.platform;
+  const { agentId } = await workspace.agent();
+  const wanted = gates.map((gate) => gateTrust(digest, gate));
+  return addTrusted(workspace, wanted, agentId);
 }

@@ -31,8 +31,8 @@ export interface IssueRow {
   readonly updatedBy: string;
   readonly version: number;
   readonly layer: Layer;
-  /** Left work: state and assignee are no longer those that are written. */
-  readonly isLeft: boolean;
+  /** Abandoned: state and assignee are no longer those that are written. */
+  readonly isAbandoned: boolean;
 }
 
 export interface WholeIssue extends IssueRow {
@@ -62,7 +62,7 @@ export class Board {
   readonly #state: Uint8Array;
   readonly #priority: Uint8Array;
   readonly #isDeleted: Uint8Array;
-  readonly #isLeft: Uint8Array;
+  readonly #isAbandoned: Uint8Array;
   /** Rows for which what is cached is not all there is: written elsewhere, claimed there, or only committed. */
   readonly #isOdd: Uint8Array;
   /** Rows with something to show, by state, and those with something that cannot be read: found in one go. */
@@ -86,7 +86,7 @@ export class Board {
     this.#state = new Uint8Array(rows);
     this.#priority = new Uint8Array(rows);
     this.#isDeleted = new Uint8Array(rows);
-    this.#isLeft = new Uint8Array(rows);
+    this.#isAbandoned = new Uint8Array(rows);
     this.#isOdd = new Uint8Array(rows);
     this.#countsIn = new Int8Array(rows).fill(NOWHERE);
     this.#resolve(scope);
@@ -122,8 +122,8 @@ export class Board {
   /** From the written state of a row to the one that counts, and into its list. */
   #count(row: number): void {
     const written = { state: ISSUE_STATES[this.#state[row]!]!, version: this.#version(row) };
-    const { state, isLeft } = effectiveState(this.#workers, this.id(row), written);
-    this.#isLeft[row] = isLeft ? 1 : 0;
+    const { state, isAbandoned } = effectiveState(this.#workers, this.id(row), written);
+    this.#isAbandoned[row] = isAbandoned ? 1 : 0;
     this.#state[row] = ISSUE_STATES.indexOf(state);
     if (this.#countsIn[row] === this.#state[row]) return;
     this.#countsIn[row] = this.#state[row]!;
@@ -198,8 +198,8 @@ export class Board {
     return isKnown ? ISSUE_STATES[this.#state[row]!]! : null;
   }
 
-  isLeft(row: number): boolean {
-    return this.#isLeft[row] === 1;
+  isAbandoned(row: number): boolean {
+    return this.#isAbandoned[row] === 1;
   }
 
   isDeleted(row: number): boolean {
@@ -312,10 +312,10 @@ export class Board {
     const found = this.#found.get(row);
     const id = this.id(row);
     const state = ISSUE_STATES[this.#state[row]!]!;
-    const isLeft = this.#isLeft[row] === 1;
+    const isAbandoned = this.#isAbandoned[row] === 1;
     const who = (written: { assignee: string | null; updatedBy: string }) =>
-      effectiveAssignee(this.#workers, id, written, { state, isLeft });
-    const own = { row, id, shortId: this.shortId(row), state, isLeft };
+      effectiveAssignee(this.#workers, id, written, { state, isAbandoned });
+    const own = { row, id, shortId: this.shortId(row), state, isAbandoned };
     if (found !== undefined && isFound(found)) {
       const { issue, labels, dependencies, copy } = found;
       const { title, files, priority, created_at, updated_at, updated_by } = issue;
@@ -343,7 +343,7 @@ export class Board {
       priority: PRIORITIES[this.#priority[row]!]!,
       version: table.columns.version[row]!,
       layer: this.#layer(row)!,
-      isLeft,
+      isAbandoned,
     };
   }
 

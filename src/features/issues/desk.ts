@@ -1,6 +1,8 @@
+import { inspectConfig } from "../../config/load";
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
-import type { Workspace } from "../../coordinator/workspace";
+import type { Surroundings, Workspace } from "../../coordinator/workspace";
+import { CotenantError } from "../../errors/cotenant-error";
 import { headCommit } from "../../identity/head-commit";
 import type { Repository } from "../../identity/repository";
 import { listWorktrees } from "../../identity/worktree-list";
@@ -14,6 +16,53 @@ import type { StampNews } from "./cache/live";
 import { IssueReader } from "./reader";
 import { STAMP_KIND, stampFromFact, stampId, stampName, type WrittenStamp } from "./stamps";
 import { type Enforcement, IssueWriter } from "./writer";
+
+/** What operations on issues work with. */
+export interface Desk {
+  readonly reader: IssueReader;
+  /** Null outside Git. */
+  readonly workspace: Workspace | null;
+}
+
+export interface RepositoryDesk extends Desk {
+  readonly workspace: Workspace;
+}
+
+export async function deskIn(workspace: Workspace): Promise<RepositoryDesk> {
+  return { reader: await issuesIn(workspace), workspace };
+}
+
+/**
+ * Outside Git issues live in a plain `.cotenant/`, in the current directory or above it. `refusal`: why no repository can be
+ * opened; it is thrown where a plain directory may not take its place.
+ */
+export async function deskOutsideGit(surroundings: Surroundings, refusal: unknown): Promise<Desk> {
+  if (!(refusal instanceof CotenantError) || refusal.code !== "E_NOT_A_REPO") throw refusal;
+  // A bare repository, Git's own directory and one that Git cannot read are no place for a plain one.
+  if (refusal.data["git_dir"] !== undefined || refusal.data["git"] !== undefined) throw refusal;
+  // From the environment, or from files of the person or the machine.
+  const { config } = await inspectConfig({ ...surroundings, worktreeRoot: null });
+  if (config.values["worktree.mode"] === "on") throw refusal;
+  const { platform, cwd } = surroundings;
+  return { reader: plainIssues(platform, (await nearestData(platform, cwd)) ?? cwd), workspace: null };
+}
+
+async function nearestData({ files }: Platform, from: string): Promise<string | null> {
+  for (let directory = from; ; directory = directory.slice(0, directory.lastIndexOf("/"))) {
+    if ((await files.stat(`${directory}/.cotenant`))?.kind === "directory") return directory;
+    if (directory === "" || !directory.includes("/")) return null;
+  }
+}
+
+/** Who changes an issue; nobody is asked outside Git. */
+export async function authorAt({ workspace }: Desk): Promise<string> {
+  return workspace === null ? "" : (await workspace.agent()).agentId;
+}
+
+/** Namespaces of which an issue has one label at most. */
+export function uniqueLabels({ workspace }: Desk): readonly string[] {
+  return workspace?.config.values["issues.unique_labels"] ?? ["type"];
+}
 
 /** What the issues of a repository are read through. */
 export interface IssuePlace {
@@ -77,6 +126,11 @@ export async function writerIn(workspace: Workspace, reader: IssueReader): Promi
   const session = await workspace.session("write");
   const enforcement = workspace.config.values["worktree.enforce_leases"] as Enforcement;
   return new IssueWriter(reader, session, enforcement, session.actor.agentId);
+}
+
+/** The same outside Git, where nothing is enforced. */
+export async function writerAt({ reader, workspace }: Desk): Promise<IssueWriter> {
+  return workspace === null ? new IssueWriter(reader, null, "off", "") : writerIn(workspace, reader);
 }
 
 /** Without anything for the log: what was logged before is only carried out. */

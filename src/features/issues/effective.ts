@@ -88,8 +88,8 @@ export function claimantOf({ claims, elsewhere }: Workers, id: Ulid): string | n
 /** What counts of an issue, as opposed to what is written in it. */
 export interface Effective {
   readonly state: IssueState;
-  /** Left work: somebody was at it, whose claim has ended without a release. It is free to take. */
-  readonly isLeft: boolean;
+  /** Abandoned: somebody was at it, whose claim has ended without a release. It is free to take. */
+  readonly isAbandoned: boolean;
 }
 
 /**
@@ -104,11 +104,11 @@ export function effectiveState(
   written: { readonly state: IssueState; readonly version: number },
 ): Effective {
   const { state } = written;
-  if (!workers.canClaim || isTerminal(written) || state === "gated") return { state, isLeft: false };
-  if (claimantOf(workers, id) !== null) return { state: "in_progress", isLeft: false };
-  const isLeft = state === "in_progress" || (state === "ready" && workers.leavers.has(id));
-  if (!isLeft || isFinishedElsewhere(workers, id, written.version)) return { state, isLeft: false };
-  return { state: "ready", isLeft: true };
+  if (!workers.canClaim || isTerminal(written) || state === "gated") return { state, isAbandoned: false };
+  if (claimantOf(workers, id) !== null) return { state: "in_progress", isAbandoned: false };
+  const isAbandoned = state === "in_progress" || (state === "ready" && workers.leavers.has(id));
+  if (!isAbandoned || isFinishedElsewhere(workers, id, written.version)) return { state, isAbandoned: false };
+  return { state: "ready", isAbandoned: true };
 }
 
 /** Whoever has brought it back here has a newer version. */
@@ -122,14 +122,14 @@ export function effectiveAssignee(
   workers: Workers,
   id: Ulid,
   written: { readonly assignee: string | null; readonly updatedBy: string },
-  { state, isLeft }: Effective,
+  { state, isAbandoned }: Effective,
 ): string | null {
   const { assignee, updatedBy } = written;
   if (isTerminal({ state })) return assignee;
   const claimant = claimantOf(workers, id);
   if (claimant !== null) return claimant;
   const leaver = workers.leavers.get(id)?.agentId ?? updatedBy;
-  return isLeft && assignee === leaver ? null : assignee;
+  return isAbandoned && assignee === leaver ? null : assignee;
 }
 
 /** The same of an issue that was read whole. */

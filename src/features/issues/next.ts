@@ -1,4 +1,5 @@
-import type { Grant, LeaseStatus } from "../../coordinator/contract";
+import type { LeaseStatus } from "../../coordinator/contract";
+import type { Acquired } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
 import type { IssueRow } from "./board";
@@ -12,13 +13,13 @@ export interface Taking {
   /** What is available now, the most urgent first. */
   look(): Promise<Answer>;
   claims(): Promise<ReadonlyMap<Ulid, LeaseStatus>>;
-  acquire(id: Ulid): Promise<Grant & { readonly isNew: boolean }>;
-  release(grant: Grant): Promise<void>;
+  acquire(id: Ulid): Promise<Acquired>;
+  release(grant: Acquired): Promise<void>;
 }
 
 export interface Taken {
   readonly issue: IssueRow;
-  readonly grant: Grant;
+  readonly grant: Acquired;
 }
 
 /** Each look finds what others have taken meanwhile: after so many, they are faster than we are. */
@@ -48,7 +49,7 @@ export async function takeNext(taking: Taking): Promise<Taken | null> {
 }
 
 /** Null when it is somebody else's, or ours already: another process of this session has it then. */
-async function attempt(taking: Taking, id: Ulid): Promise<Grant | null> {
+async function attempt(taking: Taking, id: Ulid): Promise<Acquired | null> {
   try {
     const grant = await taking.acquire(id);
     return grant.isNew || grant.replayed ? grant : null;

@@ -5,12 +5,14 @@ import { printable, type Ulid, type WorktreeId } from "../../kernel/ids";
 import { dirKey, fileKey } from "../../kernel/keys";
 import { type Lease, sameParty } from "../../kernel/lease";
 import { isRefusal } from "../../kernel/refusal";
-import { gatesPending, type PendingGate } from "../gates/waiting";
+import { gatesPending, type PendingGate } from "../gates/results";
 import { Board, type IssueRow, type Scope } from "./board";
 import { claimantOf, isFinishedElsewhere, type Workers } from "./effective";
-import { namespaceOf } from "./labels";
+import { assigneeOf, priorityOf } from "./fields";
+import { namespaceOf, parseLabel } from "./labels";
 import { ISSUE_STATES, type IssueState, PRIORITIES, type Priority, TERMINAL_STATES } from "./model";
 import type { IssueReader } from "./reader";
+import { parseState } from "./states";
 
 /** What is asked for: any of the states, of the priorities, of the types; all of the labels. Empty lists: all. */
 export interface Filter {
@@ -20,6 +22,30 @@ export interface Filter {
   readonly labels: readonly string[];
   readonly assignee: string | null;
   readonly limit: number | null;
+}
+
+/** The same as somebody asks for it. */
+export interface FilterRequest {
+  readonly states?: readonly string[];
+  readonly priorities?: readonly string[];
+  /** As `type:` labels say it. */
+  readonly types?: readonly string[];
+  readonly labels?: readonly string[];
+  readonly assignee?: string | undefined;
+  readonly limit?: number | undefined;
+}
+
+export function filterOf(request: FilterRequest): Filter {
+  const { states = [], priorities = [], types = [], labels = [], assignee, limit } = request;
+  if (limit === 0) throw new CotenantError("E_USAGE", "--limit takes a number above 0");
+  return {
+    states: states.map(parseState),
+    priorities: priorities.map(priorityOf),
+    types,
+    labels: labels.map(parseLabel),
+    assignee: assignee === undefined ? null : assigneeOf(assignee),
+    limit: limit ?? null,
+  };
 }
 
 export const ANYTHING: Filter = {
@@ -95,7 +121,7 @@ function isTerminalState(state: IssueState): boolean {
 }
 
 /**
- * Ready, unclaimed, waiting for nothing, left work among them; with `held`, also none of whose declared files is held
+ * Ready, unclaimed, waiting for nothing, abandoned work among them; with `held`, also none of whose declared files is held
  * by somebody else.
  */
 export async function queryAvailable(
@@ -146,10 +172,10 @@ function isFinished(setting: QuerySetting, board: Board, row: number): boolean {
 }
 
 /** What somebody has left, whether or not it waits for something by now. The most urgent first. */
-export async function queryLeft(setting: QuerySetting): Promise<Answer> {
+export async function queryAbandoned(setting: QuerySetting): Promise<Answer> {
   const board = await loadBoard(setting, "everywhere");
-  const ready = board.shown(["ready"]).filter((row) => board.isLeft(row));
-  return answerOf(setting, board, ready, ANYTHING, (row) => row.isLeft);
+  const ready = board.shown(["ready"]).filter((row) => board.isAbandoned(row));
+  return answerOf(setting, board, ready, ANYTHING, (row) => row.isAbandoned);
 }
 
 /** Done but for their gates, the most urgent first, with what each still has to pass. */
@@ -160,7 +186,7 @@ export async function queryGated(setting: QuerySetting): Promise<Answer & Pick<B
   return { ...found, gates: await gatesOf(setting, found.issues) };
 }
 
-interface Blocked extends Answer {
+export interface Blocked extends Answer {
   readonly blockers: ReadonlyMap<Ulid, readonly Blocker[]>;
   readonly gates: ReadonlyMap<Ulid, readonly PendingGate[]>;
 }

@@ -49,7 +49,7 @@ export type Match = (
  * All that is looked for must be somewhere in an issue. `within` runs the matching itself: it may end it, because a
  * pattern that somebody typed can take for ever.
  */
-export async function search(
+export async function searchIssues(
   reader: IssueReader,
   board: Board,
   matches: readonly Match[],

@@ -2,7 +2,7 @@ import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import type { Ulid } from "../../kernel/ids";
 import { issuesIn } from "../issues/desk";
-import { writeBack } from "../issues/putting-back";
+import { writeBack } from "../issues/write-back";
 import { IssueWriter } from "../issues/writer";
 import { claimsOf } from "./claiming";
 import { DataSync, type SyncResult } from "./data/sync";

@@ -4,7 +4,7 @@ import { tomlOf } from "../../config/values";
 import { addTrusted, mayTrust } from "../../coordinator/trusting";
 import type { Workspace } from "../../coordinator/workspace";
 import { type GateDefinition, inspectRegistry } from "../gates/registry";
-import { gateTrust, waitingGates } from "../gates/trust";
+import { trustGates, waitingGates } from "../gates/trust";
 import type { Surveyed } from "./settings";
 
 /** Trusts what the repository's file says of these keys now. Empty when the caller may not. */
@@ -29,18 +29,6 @@ export async function addTrust(
     digest: digestOf(digest, value),
   }));
   return addTrusted(workspace, subjects, trustedBy);
-}
-
-/** Trusts the commands that these gates run now. Empty when the caller may not. */
-export async function trustGates(
-  workspace: Workspace,
-  gates: readonly GateDefinition[],
-): Promise<readonly Trusted[]> {
-  if (gates.length === 0 || !(await mayTrust(workspace))) return [];
-  const { digest } = workspace.surroundings.platform;
-  const { agentId } = await workspace.agent();
-  const wanted = gates.map((gate) => gateTrust(digest, gate));
-  return addTrusted(workspace, wanted, agentId);
 }
 
 /** A registry that cannot be read names no command. */

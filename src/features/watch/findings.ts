@@ -12,7 +12,7 @@ import { inTheWay, type Ticket } from "../../kernel/tickets";
 import { elapsedMs, type Instant, type Now } from "../../kernel/time";
 import { endingCommand } from "../../kernel/words";
 import type { Damage } from "../../store/replay";
-import { type PendingGate, passCommand } from "../gates/waiting";
+import { type PendingGate, passCommand } from "../gates/results";
 import type { SeenContention } from "../guard/overview";
 import type { SeenViolation } from "../guard/violations";
 import { heldNow } from "../guard/words";

@@ -9,6 +9,15 @@ import {
 } from "../../../coordinator/proposals";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
+import {
+  availableFrom,
+  CLAIM_FLAGS,
+  CREATE_FLAGS,
+  FILTER_FLAGS,
+  FREE_FILES_FLAG,
+} from "../../issues/commands/flags";
+import { createAndClaim } from "../../issues/commands/issues";
+import { rowJson } from "../../issues/commands/output";
 import { claimsText, elsewhereJson } from "../../ledger/commands/output";
 import {
   ACQUIRE_FLAGS,
@@ -31,7 +40,7 @@ import {
   withTerms,
 } from "../../locks/commands/output";
 import { claim, titlesOf } from "../operations";
-import { leftJson, takeOverLines } from "./left-work";
+import { abandonedJson, takeOverLines } from "./abandoned-work";
 
 const ONE_CLAIM: Pick<Command, "words" | "completes"> = { words: { min: 1, max: 1 }, completes: ["issue"] };
 
@@ -64,13 +73,13 @@ export const acquire: Command = {
         allowsBlocked: parsed.has("allow-blocked"),
       }),
     );
-    const { left, shortId } = claimed;
+    const { abandoned, shortId } = claimed;
     const output = grantOutput(context, parsed, claimed, "claim");
     const { agentId } = await workspace.agent();
-    const lines = takeOverLines(left, { shortId, agentId, workspace });
+    const lines = takeOverLines(abandoned, { shortId, agentId, workspace });
     return {
       ...output,
-      data: { ...output.data, left: left === null ? null : leftJson(left) },
+      data: { ...output.data, left: abandonedJson(abandoned) },
       text: context.quiet ? output.text : [output.text, ...lines].join("\n"),
     };
   },
@@ -313,6 +322,56 @@ export const list: Command = {
         ...elsewhereJson(view),
       },
       text: claimsText(context.terminal, leases, me, view),
+    };
+  },
+};
+
+export const create: Command = {
+  usage: "claim create --title <text> [--description <text>] [--priority <p>] [--ttl <secs>]",
+  about:
+    "Writes an issue down and claims it: 'issue create' and 'claim acquire' in one. Where the claim is refused there is no\nissue; with --request-id it can be repeated, and makes one.",
+  flags: { ...CREATE_FLAGS, ...CLAIM_FLAGS },
+  examples: ['cotenant claim create --title "Fix the login" --ttl 600'],
+  words: { min: 0, max: 1 },
+  run: createAndClaim,
+};
+
+const { limit: _, ...NARROWING } = FILTER_FLAGS;
+
+export const next: Command = {
+  usage: "claim next [--priority <p>]… [--type <type>]… [--label <ns:value>]… [--ttl <secs>] [--wait]",
+  about:
+    "Claims the first of what 'query available' lists. Many may do so at once: each gets another one. Exits with 4\nwhen there is none.",
+  flags: {
+    ...ACQUIRE_FLAGS,
+    ...NARROWING,
+    ...FREE_FILES_FLAG,
+    wait: { meaning: "wait until something is available" },
+  },
+  examples: ["cotenant claim next", "cotenant claim next --type bug --ttl 1800  # exits 4"],
+  words: { min: 0, max: 0 },
+  async run(context, parsed) {
+    const workspace = await context.workspace();
+    const onWait = () => void (context.quiet || context.note("nothing is available yet: waiting"));
+    const claimed = await withTerms(context, parsed, ({ wait, ...terms }) =>
+      claim.next(workspace, {
+        ...terms,
+        ...availableFrom(parsed),
+        wait: wait === undefined ? undefined : { ...wait, onWait },
+      }),
+    );
+    const { issue, abandoned } = claimed;
+    const { shortId } = issue;
+    const output = grantOutput(context, parsed, claimed, "claim");
+    const { agentId } = await workspace.agent();
+    const lines = [
+      `${shortId}: ${printable(issue.title, 300)}`,
+      output.text,
+      ...takeOverLines(abandoned, { shortId, agentId, workspace }),
+    ];
+    return {
+      data: { issue: rowJson(issue, agentId, abandoned), ...output.data },
+      text: context.quiet ? [shortId, output.text].filter(Boolean).join("\n") : lines.join("\n"),
     };
   },
 };

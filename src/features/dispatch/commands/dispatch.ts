@@ -4,7 +4,8 @@ import { usage } from "../../../cli/grammar/parse";
 import { interruptibly } from "../../../cli/terminal/interrupts";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { dispatchParts } from "../../../node-parts";
-import { FILTER_FLAGS, filterFrom } from "../../issues/commands/querying";
+import { FILTER_FLAGS, filterFrom } from "../../issues/commands/flags";
+import { filterOf } from "../../issues/query";
 import {
   countEnds,
   type DispatchReport,
@@ -176,7 +177,7 @@ function requestFrom(parsed: Parsed): DispatchRequest {
     push: pushes ? (remote ?? null) : undefined,
     clean: parsed.has("clean") ? true : undefined,
     delivery: parsed.has("land") ? "land" : parsed.has("pr") ? "pr" : "branch",
-    filter: filterFrom(parsed),
+    filter: filterOf(filterFrom(parsed)),
     waits: parsed.has("wait"),
     ownCaches: !parsed.has("shared-caches"),
     allowsEmpty: parsed.has("allow-empty"),

@@ -6,7 +6,7 @@ import type { ProcessIdentity } from "../../../platform/platform";
 import type { Trees } from "../../../platform/trees";
 import { issuesAt } from "../../issues/desk";
 import { elsewhereIn, workersAmong } from "../../issues/effective";
-import { queryLeft } from "../../issues/query";
+import { queryAbandoned } from "../../issues/query";
 import { openMoves } from "../../land/checkout";
 import { readCloneId } from "../../ledger/clone-id";
 import { LedgerCopy } from "../../ledger/copy";
@@ -16,9 +16,9 @@ import { rulesOf } from "../../ledger/rules";
 import { transportOf } from "../../ledger/transport";
 import { heardOf } from "../../ledger/view";
 import { isOver, openIntents } from "../../publish/settling";
+import { type AbandonedWork, abandonedWork } from "../../snapshots/abandoned-work";
 import { type Ailment, examine, examineStrictly } from "../../snapshots/examining";
 import { RESTORING } from "../../snapshots/inplace";
-import { type LeftWork, leftWork } from "../../snapshots/left-work";
 import { Shelf } from "../../snapshots/shelf";
 import { makings } from "../../worktrees/records";
 import { removals } from "../../worktrees/removing";
@@ -38,8 +38,8 @@ export const leftWorkCheck: Check = {
     const reader = issuesAt({ platform, git, repository, coordinator, worktreeId }, null);
     const elsewhere = elsewhereIn(await heard(patient));
     const workers = await workersAmong(coordinator, await patient.leases(), elsewhere);
-    const { issues } = await queryLeft({ reader, hierarchy: [], ...workers });
-    const left = await leftWork({ platform, git, repository, coordinator }, reader, workers, issues);
+    const { issues } = await queryAbandoned({ reader, hierarchy: [], ...workers });
+    const left = await abandonedWork({ platform, git, repository, coordinator }, reader, workers, issues);
     const found = issues.map(({ id, shortId, title }) =>
       note(
         `issue ${shortId} "${printable(title, 80)}" was left by ${placeWords(left.get(id)!)}`,
@@ -51,7 +51,7 @@ export const leftWorkCheck: Check = {
   },
 };
 
-function placeWords({ agentId, at, root, snapshotId, branch }: LeftWork): string {
+function placeWords({ agentId, at, root, snapshotId, branch }: AbandonedWork): string {
   const where =
     root ??
     (snapshotId !== null

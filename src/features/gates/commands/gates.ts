@@ -1,176 +1,335 @@
-import type { Context, Flag, Output, Parsed } from "../../../cli/grammar/command";
-import { NO_TRUST, readTrust, type Trust } from "../../../config/trust";
-import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../../errors/cotenant-error";
-import { agentType, printable, type Ulid } from "../../../kernel/ids";
-import { checkText } from "../../../kernel/policy";
-import { asCounted } from "../../issues/commands/editing";
-import { type Desk, issueJson, openDesk, writerAt } from "../../issues/commands/issues";
-import { meantId } from "../../issues/meant";
-import type { FoundIssue } from "../../issues/resolve";
-import { shortId } from "../../issues/short-id";
-import type { WriteOptions } from "../../issues/writer";
-import { HOLDER_FLAGS, proof } from "../../locks/commands/holding";
-import { type Decider, gateOf, mayPass, refuseEnded, refusePass } from "../passing";
-import { type GateDefinition, type Registry, readRegistry } from "../registry";
-import { type GateResults, type GateStatus, gateStatus, pendingAmong } from "../results";
-import { checkedState, recordResult } from "../running";
-import { isTrusted } from "../trust";
+import type { Command, Context, Output } from "../../../cli/grammar/command";
+import { columns } from "../../../cli/terminal/render";
+import { shownLines } from "../../../cli/terminal/shown-text";
+import { ERRORS } from "../../../errors/registry";
+import { printable } from "../../../kernel/ids";
+import { count, duration } from "../../../kernel/printing";
+import { nodeCommands } from "../../../platform/node/commands";
+import { openDesk, openRepositoryDesk } from "../../issues/commands/desk";
+import { reasonFlag } from "../../issues/commands/flags";
+import { changeCommand, changeOutput, issueFrom, issueJson } from "../../issues/commands/output";
+import type { Desk } from "../../issues/desk";
+import { HOLDER_FLAGS } from "../../locks/commands/flags";
+import { type Decided, type DecideRequest, gate, type StandingGate } from "../operations";
+import type { DefinedGate } from "../operations/definitions";
+import { PRESETS } from "../presets";
+import { DEFAULT_TIMEOUT_SECS, describeGate } from "../registry";
+import type { GateResult, GateRun } from "../results";
+import { hasPassed } from "../run";
+import { outcomeText } from "./output";
 
-export const RESULT_FLAGS: Readonly<Record<string, Flag>> = {
-  ...HOLDER_FLAGS,
-  reason: { value: "<text>", meaning: "why; kept with the result" },
+const ISSUE_AND_GATES: Pick<Command, "words" | "completes"> = {
+  words: { min: 2, max: 50, what: "an issue and a gate" },
+  completes: ["issue", "gate"],
+};
+const ISSUE_AND_GATE: Pick<Command, "words" | "completes"> = {
+  ...ISSUE_AND_GATES,
+  words: { ...ISSUE_AND_GATES.words, max: 2 },
 };
 
-/** The gates that are defined here, and which of their commands this clone trusts. */
-export async function gatesAt({ reader, workspace }: Desk): Promise<{ registry: Registry; trust: Trust }> {
-  const { platform, here } = reader.sources;
-  const registry = await readRegistry(platform, here.root);
-  const trust = workspace === null ? NO_TRUST : await readTrust(platform, workspace.repository.controlDir);
-  return { registry, trust };
+export const define: Command = {
+  usage:
+    "gate define [<key>] [--title <text>] [--command <line> [--timeout <secs>] [--cwd <dir>]] [--preset <name>] [--replace]",
+  about:
+    "Defines a gate that issues can have. With a command it is automated, and 'gate run' runs it; without one\nsomebody has to say that it is passed. A preset is filled in by what this repository has. It goes to\n.cotenant/gates/registry.json, under the lease scope:gates.",
+  flags: {
+    title: { value: "<text>", meaning: "what has to be so, in a few words" },
+    command: {
+      value: "<line>",
+      meaning: "what a shell runs in the worktree's root; it passes by ending with 0",
+    },
+    timeout: { value: "<secs>", meaning: `how long it may take (default ${DEFAULT_TIMEOUT_SECS})` },
+    cwd: {
+      value: "<dir>",
+      completes: "directory",
+      meaning: "where it runs instead, from the worktree's root",
+    },
+    preset: { value: "<name>", choices: PRESETS, meaning: `one of ${PRESETS.join(", ")}` },
+    replace: { meaning: "instead of the gate that has this key now" },
+  },
+  examples: [
+    'cotenant gate define tests --command "npm test" --timeout 900',
+    'cotenant gate define review --title "Somebody else has read it"',
+    "cotenant gate define --preset review --replace",
+  ],
+  words: { min: 0, max: 1 },
+  async run(context, parsed) {
+    const defined = await gate.define(await openRepositoryDesk(context), {
+      key: parsed.words[0],
+      title: parsed.text("title"),
+      command: parsed.text("command"),
+      timeoutSecs: parsed.whole("timeout"),
+      cwd: parsed.text("cwd"),
+      preset: parsed.text("preset"),
+      replace: parsed.has("replace"),
+    });
+    const { changed, because, isNewlyTrusted } = defined;
+    const { key, trusted } = defined.gate;
+    const lines = [
+      `${key}: ${describeGate(defined.gate)}${changed ? "" : " (it was so already)"}`,
+      ...(because === null ? [] : [`  chosen because ${because}`]),
+      ...(isNewlyTrusted ? ["  this clone trusts its command now; other clones run 'cotenant trust'"] : []),
+      ...(trusted === false ? ["  its command does not run until a person runs 'cotenant trust'"] : []),
+      ...(changed ? [`  next: cotenant gate add <issue> ${key}`] : []),
+    ];
+    return { data: { gate: defined.gate, changed, because }, text: context.quiet ? "" : lines.join("\n") };
+  },
+};
+
+export const list: Command = {
+  usage: "gate list [<issue>]",
+  about: "Lists the gates that are defined here; with an issue, its gates and how they stand.",
+  flags: {},
+  examples: ["cotenant gate list", "cotenant gate list 7x3k"],
+  words: { min: 0, max: 1 },
+  completes: ["issue"],
+  async run(context, parsed) {
+    const [issue] = parsed.words;
+    return issue === undefined ? listDefinitions(context) : listStanding(context, issue);
+  },
+};
+
+async function listDefinitions(context: Context): Promise<Output> {
+  const gates = await gate.list(await openDesk(context));
+  const rows = gates.map(({ key, title, kind, command, trusted }) => {
+    const runs = command === null ? "" : printable(command, 60);
+    return [key, kind, runs, trusted === false ? "waits for trust" : "", printable(title, 60)];
+  });
+  const text =
+    rows.length === 0
+      ? "no gates are defined; 'cotenant gate define' makes one"
+      : columns(context.terminal, ["KEY", "KIND", "RUNS", "", "TITLE"], rows);
+  return { data: { gates }, text };
 }
 
-export function definitionJson(desk: Desk, trust: Trust, gate: GateDefinition): Record<string, unknown> {
-  return { ...gate, trusted: isTrusted(desk.reader.sources.platform.digest, trust, gate) };
+async function listStanding(context: Context, issue: string): Promise<Output> {
+  const { found, shortId, gates, pending } = await gate.standing(await openDesk(context), { issue });
+  const rows = gates.map(({ key, status, definition, results }) => {
+    const last = results.at(-1);
+    const who = last === undefined ? "" : `${printable(last.by, 80)}, ${printable(last.at, 40)}`;
+    return [printable(key, 80), status, definition?.kind ?? "not defined", who];
+  });
+  const table = columns(context.terminal, ["GATE", "STATUS", "KIND", "BY"], rows);
+  // Two branches may each have passed what the other lacked.
+  const stuck =
+    found.state === "gated" && pending.length === 0
+      ? [`every gate is passed: cotenant issue update ${shortId} --state done`]
+      : [];
+  return {
+    data: {
+      issue_id: found.id,
+      state: found.state,
+      gates: gates.flatMap(({ definition }) => definition ?? []),
+      results: gates.map(standingJson),
+      pending,
+    },
+    text: [
+      `${shortId}  ${found.state}  ${printable(found.issue.title)}`,
+      rows.length === 0 ? "it has no gates" : table,
+      ...stuck,
+    ].join("\n"),
+  };
 }
 
 /** What a gate comes to for one issue, with the results that count. */
-export function issueGateJson(
-  gate: string,
-  results: GateResults,
-  definition: GateDefinition | undefined,
-): Record<string, unknown> {
-  return {
-    key: gate,
-    status: gateStatus(results, gate),
-    defined: definition !== undefined,
-    kind: definition?.kind ?? null,
-    results: results.standing.get(gate) ?? [],
-  };
+function standingJson({ key, status, definition, results }: StandingGate): Record<string, unknown> {
+  return { key, status, defined: definition !== null, kind: definition?.kind ?? null, results };
 }
 
-export function definitionOf({ gates, problems }: Registry, key: string): GateDefinition {
-  const gate = gates.get(key);
-  if (gate !== undefined) return gate;
-  const problem = problems.find((one) => one.key === key);
-  if (problem !== undefined)
-    throw new CotenantError("E_CONFIG", `.cotenant/gates/registry.json: ${problem.message}`, {
-      hint: "mend it with an editor, or define it anew with 'cotenant gate define --replace'",
-      data: { gate: key },
-    });
-  const known = [...gates.keys()];
-  throw new CotenantError("E_NOT_FOUND", `no gate "${printable(key, 80)}" is defined here`, {
-    hint:
-      known.length === 0
-        ? `define it first: cotenant gate define ${printable(key, 80)}`
-        : `there are ${known.slice(0, 20).join(", ")}; 'cotenant gate define' makes another`,
-    data: { gate: printable(key, 80), gates: known },
-  });
-}
-
-/** What is said of them travels in the log with one write. */
-export const MOST_GATES_OF_ISSUE = 20;
-const registries = new WeakMap<Desk, Promise<Registry>>();
-
-/** Gates that a new issue is to have, each once: they must be defined. One look at the registry does for many issues. */
-export async function knownGates(desk: Desk, keys: readonly string[]): Promise<string[]> {
-  const wanted = [...new Set(keys)];
-  if (wanted.length === 0) return wanted;
-  const { platform, here } = desk.reader.sources;
-  const registry = registries.get(desk) ?? readRegistry(platform, here.root);
-  registries.set(desk, registry);
-  for (const key of wanted) definitionOf(await registry, key);
-  refuseTooMany(wanted);
-  return wanted;
-}
-
-export function refuseTooMany(gates: readonly string[]): void {
-  if (gates.length <= MOST_GATES_OF_ISSUE) return;
-  throw new CotenantError("E_LIMIT", `an issue has at most ${MOST_GATES_OF_ISSUE} gates`, {
-    hint: "let one command check several things",
-  });
-}
-
-/** Persons, CI and administrators need no claim for a gate's result; an agent does, as configured. */
-export async function resultOptions({ workspace }: Desk, parsed: Parsed): Promise<WriteOptions> {
-  if (workspace === null) return {};
-  const { decider, passBy } = await deciding(workspace);
-  const isFree = agentType(decider.agentId) !== "agent" || mayPass(passBy, decider);
-  return { ...(await proof(workspace, parsed)), ...(isFree ? { enforcement: "off" } : {}) };
-}
-
-/** Who asks, and who may decide. */
-export async function deciding(
-  workspace: Workspace,
-): Promise<{ decider: Decider; passBy: readonly string[] }> {
-  const { agentId, harness } = await workspace.agent();
-  return {
-    decider: { agentId, isInHarness: harness !== null },
-    passBy: workspace.config.values["gates.pass_by"],
-  };
-}
-
-/** `gate pass` and `gate fail`. */
-export async function decide(context: Context, parsed: Parsed, status: "passed" | "failed"): Promise<Output> {
-  const [typed, key] = parsed.words as [string, string];
-  const reason = parsed.text("reason") ?? null;
-  orThrow(checkText(reason, "reason"));
-  const desk = await openDesk(context);
-  const { reader, workspace } = desk;
-  const id = await meantId(reader, typed);
-  const found = await reader.get(id);
-  gateOf(found, key);
-  const options = await resultOptions(desk, parsed);
-  // With a request id it may be the very call that has ended the issue; the write finds out.
-  if (options.requestId == null) refuseEnded(found);
-  const { registry } = await gatesAt(desk);
-  if (status === "passed" && workspace !== null) {
-    const { decider, passBy } = await deciding(workspace);
-    refusePass(found, key, registry.gates.get(key)?.kind ?? null, decider, passBy);
-  }
-  const by = workspace === null ? "" : (await workspace.agent()).agentId;
-  const state = await checkedState(reader);
-  const given = { gate: key, status, kind: "manual", by, reason, ...state } as const;
-  // Before the write: what is done must not be said to have failed because of what is read afterwards.
-  const ids = await reader.ids();
-  const outcome = await recordResult(reader, await writerAt(desk), { id }, options, given);
-  workspace?.warnings.push(...outcome.warnings);
-  const counted = await asCounted(desk, outcome.found);
-  return {
-    data: {
-      issue: issueJson(counted, ids),
-      changed: outcome.changed,
-      replayed: outcome.replayed,
-      gate: issueGateJson(key, outcome.results, registry.gates.get(key)),
-    },
-    text: context.quiet ? "" : outcomeText(counted, outcome.results, key, ids),
-  };
-}
-
-/** What a result came to, for people. */
-export function outcomeText(
-  found: FoundIssue,
-  results: GateResults,
-  key: string,
-  ids: readonly Ulid[],
-): string {
-  const { issue } = found;
-  const short = shortId(issue.id, ids);
-  const pending = pendingAmong(issue.gates, results).map((gate) => printable(gate, 80));
-  const status = gateStatus(results, key);
-  const said = `${short}: ${printable(key, 80)} ${WORDS[status]}`;
-  return `${said}; ${consequence(issue.state, pending)}\n  ${printable(issue.title)}`;
-}
-
-const WORDS: Readonly<Record<GateStatus, string>> = {
-  passed: "passed",
-  failed: "failed",
-  pending: "still has to be passed",
+export const show: Command = {
+  usage: "gate show [<issue>] <key>",
+  about:
+    "Shows a gate's definition; with an issue, the results that count for it and the end of their output.",
+  flags: {},
+  examples: ["cotenant gate show tests", "cotenant gate show 7x3k tests"],
+  words: { min: 1, max: 2 },
+  completes: ["gate", "gate"],
+  async run(context, parsed) {
+    const desk = await openDesk(context);
+    const [first, key] = parsed.words as [string, string | undefined];
+    if (key === undefined) {
+      const shown = await gate.show(desk, { gate: first });
+      return { data: { gate: shown }, text: definitionText(shown) };
+    }
+    const { found, gates } = await gate.standing(desk, { issue: first, gate: key });
+    const one = gates[0]!;
+    const head = `${printable(key, 80)} of ${found.id}: ${one.status}`;
+    return {
+      data: { issue_id: found.id, state: found.state, result: standingJson(one) },
+      text: [head, ...one.results.flatMap((result) => resultLines(context, result))].join("\n"),
+    };
+  },
 };
 
-function consequence(state: string, pending: readonly string[]): string {
-  if (state === "done") return "all gates are passed, and the issue is done";
-  if (pending.length === 0) return `all gates are passed, and the issue is ${state}`;
-  if (state === "gated") return `the issue stays gated until ${pending.join(", ")} passed`;
-  return `the issue is ${state}, with ${pending.join(", ")} to pass`;
+function definitionText(shown: DefinedGate): string {
+  const { key, title, kind, command, timeout_secs, cwd, defined_by, defined_at, trusted } = shown;
+  return [
+    `${key}  ${printable(title, 200)}`,
+    `  kind      ${kind}`,
+    ...(command === null
+      ? []
+      : [
+          `  runs      ${printable(command, 5_000)}`,
+          `  in        ${printable(cwd ?? ".", 1_000)}, for ${timeout_secs} s at most`,
+          `  trusted   ${trusted === true ? "in this clone" : "not in this clone: a person runs 'cotenant trust'"}`,
+        ]),
+    `  defined   by ${printable(defined_by, 120)}, ${printable(defined_at, 40)}`,
+  ].join("\n");
 }
+
+function resultLines({ terminal }: Context, result: GateResult): string[] {
+  const { status, by, at, reason, commit, dirty, run } = result;
+  const tree =
+    commit === null ? "" : `, at ${printable(commit.slice(0, 12))}${dirty === true ? " with changes" : ""}`;
+  return [
+    `  ${status} by ${printable(by, 120)}, ${printable(at, 40)}${tree}`,
+    ...(reason === null ? [] : [`  because: ${printable(reason, 2_000)}`]),
+    ...(run === null
+      ? []
+      : [
+          `  ran "${printable(run.command, 300)}": ${howItEnded(run)} after ${duration(run.duration_ms)}`,
+          ...(run.output === "" ? [] : shownLines(terminal, "what it printed", run.output, run.output_cut)),
+        ]),
+  ];
+}
+
+function howItEnded(run: GateRun): string {
+  if (run.timed_out) return "stopped at its timeout";
+  if (run.exit_status === null) return `ended by ${printable(run.signal ?? "a signal", 20)}`;
+  return `exit ${run.exit_status}`;
+}
+
+export const remove: Command = {
+  usage: "gate remove [<issue>] <key>",
+  about:
+    "With an issue: takes the gate off it, which before it is passed only those may who may pass it (gates.pass_by). If it\nwas the last one to pass of an issue that waited for it, the issue is done. Without: removes the gate's definition, under the lease scope:gates. Issues that have it must still\npass it, or have it taken off.",
+  flags: HOLDER_FLAGS,
+  examples: ["cotenant gate remove 7x3k tests --agent-id human:me", "cotenant gate remove tests"],
+  words: { min: 1, max: 2 },
+  completes: ["gate", "gate"],
+  async run(context, parsed) {
+    const [first, key] = parsed.words as [string, string | undefined];
+    if (key === undefined) return undefine(context, first);
+    const desk = await openDesk(context);
+    const changed = await gate.remove(desk, { ...issueFrom(parsed, desk), gate: key });
+    const { state, gates } = changed.found.issue;
+    const said =
+      state === "done"
+        ? `without ${printable(key, 80)} nothing is left to pass: done`
+        : `gates: ${gates.map((one) => printable(one, 80)).join(", ") || "none"}`;
+    return changeOutput(context, changed, changed.changed ? said : "it does not have it");
+  },
+};
+
+async function undefine(context: Context, key: string): Promise<Output> {
+  const having = await gate.undefine(await openRepositoryDesk(context), { gate: key });
+  const remark =
+    having === 0 ? "" : `\n  ${count(having, "open issue")} must still pass it, or have it taken off`;
+  return {
+    data: { gate_key: key, issues: having },
+    text: context.quiet ? "" : `${printable(key, 80)} is no longer defined${remark}`,
+  };
+}
+
+export const add = changeCommand({
+  usage: "gate add <issue> <key>…",
+  about:
+    "Gives an issue that you have claimed gates to pass before it is done. What was said of a gate before it was\ntaken off does not count.",
+  examples: ["cotenant gate add 7x3k tests review"],
+  ...ISSUE_AND_GATES,
+  change: (desk, request, { words }) => gate.add(desk, { ...request, gates: words.slice(1) }),
+  done: ({ found }) => `gates: ${found.issue.gates.join(", ")}`,
+  same: () => "it has them already",
+});
+
+function decisionCommand(
+  command: Pick<Command, "usage" | "about" | "examples">,
+  decide: (desk: Desk, request: DecideRequest) => Promise<Decided>,
+): Command {
+  return {
+    flags: { ...HOLDER_FLAGS, ...reasonFlag("why; kept with the result") },
+    ...ISSUE_AND_GATE,
+    ...command,
+    async run(context, parsed) {
+      const desk = await openDesk(context);
+      const request = { ...issueFrom(parsed, desk), gate: parsed.words[1]!, reason: parsed.text("reason") };
+      const decided = await decide(desk, request);
+      const { found, shortId, gates, changed, replayed } = decided;
+      const one = gates[0]!;
+      return {
+        data: { issue: issueJson(found, shortId), changed, replayed, gate: standingJson(one) },
+        text: context.quiet ? "" : outcomeText(decided, one),
+      };
+    },
+  };
+}
+
+export const pass = decisionCommand(
+  {
+    usage: "gate pass <issue> <key> [--reason <text>]",
+    about:
+      "Says that a manual gate is passed, for those whom gates.pass_by names: persons, CI and administrators unless it says\notherwise. They need no claim. With the last one, an issue that is gated is done. An automated gate is passed by\n'cotenant gate run' only.",
+    examples: ['cotenant gate pass 7x3k review --reason "read it twice" --agent-id human:me'],
+  },
+  gate.pass,
+);
+
+export const fail = decisionCommand(
+  {
+    usage: "gate fail <issue> <key> [--reason <text>]",
+    about:
+      "Says that a gate is not passed. The issue stays what it is, and cannot be done before somebody says otherwise.\nPersons, CI and administrators need no claim for it; an agent does.",
+    examples: ['cotenant gate fail 7x3k review --reason "no test for the empty list" --agent-id human:me'],
+  },
+  gate.fail,
+);
+
+// Each gate's result is a write of its own: one request id would do for the first of them only.
+const { "request-id": _, ...RUN_FLAGS } = HOLDER_FLAGS;
+
+export const run: Command = {
+  usage: "gate run <issue> [<key>] [--all]",
+  about:
+    "Runs the commands of an issue's automated gates in this worktree, and writes down how they ended: of one gate,\nor of all that are not passed yet. A command runs only once 'cotenant trust' has allowed it in this clone. Exits\nwith 9 when one did not pass. Persons, CI and administrators need no claim for it; an agent does.",
+  flags: { ...RUN_FLAGS, all: { meaning: "also those that are passed already" } },
+  examples: ["cotenant gate run 7x3k", "cotenant gate run 7x3k tests"],
+  words: { min: 1, max: 2 },
+  completes: ["issue", "gate"],
+  async run(context, parsed) {
+    const desk = { ...(await openRepositoryDesk(context)), commands: nodeCommands() };
+    const note = (line: string) => void (context.quiet || context.note(line));
+    const ran = await gate.run(desk, {
+      ...issueFrom(parsed, desk),
+      gate: parsed.words[1],
+      all: parsed.has("all"),
+      onStart: ({ key, command }) => note(`${key}: running ${printable(command ?? "", 300)}`),
+      onEnd: ({ gate: { key }, run }) =>
+        note(
+          `${key}: ${hasPassed(run) ? "passed" : "failed"} (${howItEnded(run)}, ${duration(run.duration_ms)})`,
+        ),
+    });
+    const { found, shortId, gates, runs, pending } = ran;
+    const printed = runs.flatMap(({ gate: { key }, run }) =>
+      hasPassed(run) || run.output === ""
+        ? []
+        : shownLines(context.terminal, `what ${key} printed`, run.output, run.output_cut),
+    );
+    const said =
+      runs.length === 0
+        ? ["every automated gate is passed already; --all runs them again"]
+        : gates.map((one) => outcomeText(ran, one));
+    return {
+      data: {
+        issue: issueJson(found, shortId),
+        runs: runs.map(({ gate: { key }, run }) => ({
+          gate: key,
+          status: hasPassed(run) ? "passed" : "failed",
+          ...run,
+        })),
+        pending,
+      },
+      text: context.quiet ? "" : [...printed, ...said].join("\n"),
+      ...(runs.every(({ run }) => hasPassed(run)) ? {} : { exit: ERRORS.E_GATE_PENDING.exit }),
+    };
+  },
+};

@@ -13,7 +13,7 @@ import { checkText } from "../../../kernel/policy";
 import { count } from "../../../kernel/printing";
 import { keyOfIssue } from "../../issues/claim-refs";
 import { issuesIn, writerIn } from "../../issues/desk";
-import { writeBack } from "../../issues/putting-back";
+import { writeBack } from "../../issues/write-back";
 import { tellSay } from "../../ledger/commands/ledger";
 import { ledgerJson } from "../../ledger/commands/output";
 import { proof } from "./holding";

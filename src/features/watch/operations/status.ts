@@ -16,10 +16,10 @@ import { hooksWord } from "../../hooks/installation/upkeep";
 import { openViolations } from "../../hooks/violations";
 import { issuesIn } from "../../issues/desk";
 import { elsewhereIn, workersAmong } from "../../issues/effective";
-import { queryGated, queryLeft } from "../../issues/query";
+import { queryAbandoned, queryGated } from "../../issues/query";
 import type { ClaimsView } from "../../ledger/view";
 import { ledgerView } from "../../ledger/workers";
-import { leftAmong, leftText } from "../../snapshots/left-work";
+import { abandonedAmong, abandonedText } from "../../snapshots/abandoned-work";
 import { type Access, accessOf } from "../../worktrees/access";
 import { homelessAmong } from "../../worktrees/homeless";
 import { type Finding, needsAPerson, type Scene } from "../findings";
@@ -111,14 +111,14 @@ async function issuesHere(
   const workers = await workersAmong(workspace.coordinator, statuses, elsewhereIn(view));
   try {
     const setting = { reader, hierarchy: [], ...workers };
-    const { issues } = await queryLeft(setting);
-    const left = await leftAmong(workspace, reader, workers, issues);
+    const { issues } = await queryAbandoned(setting);
+    const left = await abandonedAmong(workspace, reader, workers, issues);
     const { issues: gated, gates } = await queryGated(setting);
     return {
       left: issues.map(({ id, shortId, title }) => ({
         shortId,
         title,
-        words: leftText(left.get(id)!, reader.here.root),
+        words: abandonedText(left.get(id)!, reader.here.root),
       })),
       gated: gated.flatMap(({ id, shortId, title }) => {
         const [gate, ...others] = gates.get(id) ?? [];

@@ -59,7 +59,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "somebody's word passes an automated gate",
-    file: "src/features/gates/passing.ts",
+    file: "src/features/gates/rules.ts",
     from: 'if (kind === "automated")',
     to: "if (kind === null)",
     test: "tests/cli/gates.test.ts",
@@ -67,7 +67,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "anybody's word passes a manual gate",
-    file: "src/features/gates/passing.ts",
+    file: "src/features/gates/rules.ts",
     from: "return isAmong(passBy, agentId) && (",
     to: "return passBy.length > 0 && (",
     test: "tests/cli/gates.test.ts",
@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a coding agent passes a gate by calling itself a build machine",
-    file: "src/features/gates/passing.ts",
+    file: "src/features/gates/rules.ts",
     from: '(!isInHarness || agentType(agentId) === "agent")',
     to: '(!isInHarness || agentType(agentId) !== "human")',
     test: "tests/cli/gates.test.ts",
@@ -83,7 +83,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a gate is taken off by whoever may not pass it",
-    file: "src/features/gates/passing.ts",
+    file: "src/features/gates/rules.ts",
     from: 'if (gateStatus(seen, gate) === "passed" || mayPass(passBy, decider)) return;',
     to: 'if (gateStatus(seen, gate) !== "failed" || mayPass(passBy, decider)) return;',
     test: "tests/cli/gates.test.ts",

@@ -19,7 +19,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "whoever takes left work over leaves the claim behind",
-    file: "src/features/claims/commands/left-work.ts",
+    file: "src/features/claims/commands/abandoned-work.ts",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     from: "--issue ${shortId} && cd",
     to: "&& cd",
