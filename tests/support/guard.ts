@@ -17,10 +17,19 @@ import type { TestRepo } from "./repo";
 
 /** Processes that stand for harnesses: they live until they are killed. */
 const harnesses = new Set<ChildProcess>();
+/** By session: whoever names none of its own has one for all that it does. */
+const usual = new Map<string, number>();
 afterEveryTest(() => {
   for (const child of harnesses) child.kill("SIGKILL");
   harnesses.clear();
+  usual.clear();
 });
+
+function usualHarness(session: string): number {
+  const pid = usual.get(session) ?? harnessProcess().pid;
+  usual.set(session, pid);
+  return pid;
+}
 
 export function harnessProcess(): { readonly pid: number; kill(): Promise<void> } {
   const child = spawn("sleep", ["600"], { stdio: "ignore" });
@@ -35,7 +44,7 @@ export function harnessProcess(): { readonly pid: number; kill(): Promise<void> 
   };
 }
 
-/** The real machine, but for its clock: short sleeps pass at once, and time with them. */
+/** The real machine, but for its clock: short sleeps pass at once, and time with them. Long ones are alarms; none rings. */
 export class TestClock {
   readonly platform: Platform;
   aheadMs: number;
@@ -54,7 +63,7 @@ export class TestClock {
       },
       timers: {
         ...real.timers,
-        sleep: (ms) => (ms > 1_000 ? real.timers.sleep(ms) : { done: this.#pass(ms), wake: () => {} }),
+        sleep: (ms) => ({ done: ms > 1_000 ? new Promise(() => {}) : this.#pass(ms), wake: () => {} }),
       },
     };
   }
@@ -91,7 +100,7 @@ export class GuardedAgent {
   constructor(repo: TestRepo, options: AgentOptions) {
     this.#repo = repo;
     this.#options = options;
-    this.#pid = options.pid ?? harnessProcess().pid;
+    this.#pid = options.pid ?? usualHarness(`${options.harness} ${options.session}`);
   }
 
   get agentId(): string {
