@@ -1,5 +1,5 @@
 import * as fs from "node:fs";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { isAlive } from "../support/alive";
 import {
   agentScript,
@@ -12,7 +12,10 @@ import {
   startDispatch,
 } from "../support/dispatch";
 import { isClean, LANDER } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
+
+const it = oneIn(5);
 
 describe("S74: dispatch with four workers on twenty issues", () => {
   it("works on each of them once, at most four at a time", async () => {
