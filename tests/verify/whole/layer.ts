@@ -31,8 +31,8 @@ export const wholeTests: Layer = {
   mustMove: ["tests passed"],
   async prove(task) {
     const { spared, byProcesses } = filesToRun(task);
-    await runAll(task, spared, {});
-    await runAll(task, byProcesses, { TEST_PROCESSES: "1" });
+    await runAll(task, "whole", spared, {});
+    await runAll(task, "by processes", byProcesses, { TEST_PROCESSES: "1" });
   },
 };
 
@@ -51,9 +51,14 @@ function filesToRun({ seed, only }: Task) {
   };
 }
 
-async function runAll(task: Task, files: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+async function runAll(
+  task: Task,
+  how: string,
+  files: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
   for (let at = 0; at < files.length; at += FILES_PER_RUN) {
-    if (!task.goesOn) return task.count("files without time", files.length - at);
+    if (!task.goesOn) return task.count(`no time to run ${how}`, files.length - at);
     await runFiles(task, files.slice(at, at + FILES_PER_RUN), env);
   }
 }
