@@ -20,7 +20,7 @@ import { oneIn } from "../support/one-in";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
-const it = oneIn(6);
+const it = oneIn(11);
 
 /** With gates that the planner has given it, on main. */
 async function withGates(repo: TestRepo, id: string, ...keys: string[]): Promise<void> {

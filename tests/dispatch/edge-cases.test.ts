@@ -15,7 +15,7 @@ import { behindProxy, Machine, sharedIssues } from "../support/machines";
 import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 
-const it = oneIn(6);
+const it = oneIn(11);
 
 const startAt = (machine: Machine, args: readonly string[], env: Record<string, string> = {}): Dispatching =>
   new Dispatching(

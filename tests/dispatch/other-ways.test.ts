@@ -20,7 +20,7 @@ import { until } from "../support/program";
 import type { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
-const it = oneIn(6);
+const it = oneIn(11);
 
 /** Commits by itself, so that the first commit of the dispatcher is that of the issue. */
 const COMMITS = `${WORKS}; git add --all; git commit --quiet --message "by hand"`;

@@ -13,7 +13,7 @@ import {
 } from "../support/dispatch";
 import { oneIn } from "../support/one-in";
 
-const it = oneIn(6);
+const it = oneIn(11);
 
 const inside = { COTENANT_WORKTREE_DIRECTORY: ".worktrees" };
 

@@ -17,7 +17,7 @@ import { headOf, LANDER } from "../support/landing";
 import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 
-const it = oneIn(6);
+const it = oneIn(11);
 
 const SEES = `env > $ROOM/env-$COTENANT_WORKER
 cp "$COTENANT_PROMPT_FILE" $ROOM/prompt

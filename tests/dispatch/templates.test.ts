@@ -3,7 +3,7 @@ import { describe, expect } from "vitest";
 import { type Said, TEMPLATE_NAMES, templateFor } from "../../src/features/dispatch/templates";
 import { oneIn } from "../support/one-in";
 
-const it = oneIn(6);
+const it = oneIn(11);
 
 const PROGRAM = { node: "/usr/bin/node", program: "/opt/a 'quoted' place/cotenant" };
 

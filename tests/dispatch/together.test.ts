@@ -18,7 +18,7 @@ import { LANDER } from "../support/landing";
 import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 
-const it = oneIn(6);
+const it = oneIn(11);
 
 describe("two dispatchers at once in one repository", () => {
   it("share the issues: workers of their own, each issue landed and closed once", async () => {

@@ -17,7 +17,7 @@ import { LANDER } from "../support/landing";
 import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 
-const it = oneIn(6);
+const it = oneIn(11);
 
 describe("an attempt that fails", () => {
   it("is tried again after a pause, told what went wrong, with what was done before", async () => {
