@@ -110,6 +110,8 @@ export default defineConfig({
     maxWorkers: 4,
     sequence: { sequencer: LayersFirst },
     setupFiles: "tests/support/clean-up.ts",
+    // A sample may have none of a `describe`.
+    passWithNoTests: true,
     projects: [
       {
         extends: true,

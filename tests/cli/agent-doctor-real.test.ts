@@ -1,13 +1,16 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import type { RealReport } from "../../src/features/harnesses/coverage";
 import { runRealCanaries } from "../../src/features/harnesses/real-canary/real-canary";
 import { fakeClaude, type Manner } from "../support/fake-claude";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, type Running, start, until } from "../support/program";
 import { scratch } from "../support/scratch";
 import { Furnished, HARNESSES } from "../support/settings";
+
+const it = oneIn(8);
 
 let here: Furnished;
 let [folder, temporary, witness] = ["", "", ""];

@@ -1,14 +1,17 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { codexHash, codexLabel } from "../../src/features/harnesses/codex-trust";
 import { nodePlatform } from "../../src/platform/node/node";
 import { needTool } from "../house/need-tool";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, run } from "../support/program";
 import { expectNoInnards, expectRefused } from "../support/refusals";
 import { scratch } from "../support/scratch";
 import { Furnished, HARNESSES } from "../support/settings";
+
+const it = oneIn(8);
 
 interface Examined {
   readonly harness: string;

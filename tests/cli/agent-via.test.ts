@@ -1,12 +1,15 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { HARNESS_NAMES } from "../../src/identity/harness";
 import { hookFile, looksAfterDaemon, recordOf } from "../support/daemon";
 import { callsOf } from "../support/hook-harness";
+import { oneIn } from "../support/one-in";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { treePicture } from "../support/tree-picture";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(async () => {

@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, run } from "../support/program";
 import { expectJsonRefused, expectNoInnards, expectRefused } from "../support/refusals";
 import { scratch } from "../support/scratch";
 import { FILES, Furnished } from "../support/settings";
+
+const it = oneIn(8);
 
 interface Installed {
   readonly harness: string;

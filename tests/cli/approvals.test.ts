@@ -1,8 +1,11 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { openRepository } from "../../src/index";
+import { oneIn } from "../support/one-in";
 import type { LeaseJson } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 let id: string;

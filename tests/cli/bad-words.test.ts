@@ -1,9 +1,12 @@
 import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 /** Words, the exit status, the code. `ISSUE` stands for the id of an issue that agent:a has claimed. */
 type Case = readonly [words: readonly string[], status: number, code: string];

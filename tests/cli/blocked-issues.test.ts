@@ -1,6 +1,9 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 let needed: string;

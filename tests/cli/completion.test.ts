@@ -1,12 +1,15 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { LISTED } from "../../src/cli/lookup";
 import { needTool } from "../house/need-tool";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, run } from "../support/program";
 import { expectRefused } from "../support/refusals";
 import { cotenant, pictureOf, TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(() => {

@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { openRepository } from "../../src/index";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, run } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 let home: string;

@@ -1,6 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, run } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 describe("several agents with --wait", () => {
   it("are all served, one after the other, with rising tokens", async () => {

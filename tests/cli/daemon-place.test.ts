@@ -1,13 +1,16 @@
 import { execFileSync, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { startTimeOf } from "../../src/platform/node/processes";
 import { layoutOf } from "../../src/store/layout";
 import { afterEveryTest } from "../support/after-tests";
 import { type DaemonRecordJson, isGone, recordFile, recordOf, startDaemon } from "../support/daemon";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(() => {

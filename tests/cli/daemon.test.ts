@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import {
   freezeDaemon,
   isGone,
@@ -10,10 +10,13 @@ import {
   recordOf,
   startDaemon,
 } from "../support/daemon";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, start, until } from "../support/program";
 import { expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(() => {

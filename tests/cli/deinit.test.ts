@@ -1,12 +1,15 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { NodeLocks } from "../../src/platform/node/locks";
 import { needTool } from "../house/need-tool";
 import { linesIn, shellWords } from "../support/hints";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, run, until } from "../support/program";
 import { expectJsonRefused, expectNoInnards, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(() => {

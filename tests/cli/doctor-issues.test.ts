@@ -2,10 +2,13 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { writeIssue } from "../support/issue-files";
+import { oneIn } from "../support/one-in";
 import { expectNoInnards } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 interface Finding {
   readonly check: string;

@@ -1,13 +1,16 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { NodeLocks } from "../../src/platform/node/locks";
 import { needTool } from "../house/need-tool";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, run, start, until } from "../support/program";
 import { expectJsonRefused, expectNoInnards, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 interface Finding {
   readonly check: string;

@@ -1,7 +1,10 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { GuardedAgent, reasonOf, TestClock } from "../support/guard";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(() => {

@@ -1,7 +1,10 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { type DaemonRecordJson, freezeDaemon, startDaemon } from "../support/daemon";
+import { oneIn } from "../support/one-in";
 import { type Running, until } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 let daemon: DaemonRecordJson;

@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { parseSince } from "../../src/coordinator/since";
 import { EVENT_TYPES } from "../../src/features/watch/operations/events";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, run, until } from "../support/program";
 import { expectRefused } from "../support/refusals";
 import { pictureOf, TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(() => {

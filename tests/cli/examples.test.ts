@@ -1,12 +1,15 @@
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { COMMANDS } from "../../src/cli/commands";
 import { findCommand, LISTED } from "../../src/cli/lookup";
 import { keptScratch } from "../docs/kept-scratch";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, runHere, start, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { TRIES_ALL } from "../support/sample";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 /** The issue that examples speak of as 7x3k. */
 const ISSUE = "01M7F87SKQ7X3KZ979XRC4S87G";

@@ -1,11 +1,14 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { COMMANDS } from "../../src/cli/commands";
 import { expiryWarnings } from "../../src/cli/expiry";
 import { Workspace } from "../../src/coordinator/workspace";
 import { thisMachine } from "../../src/platform/node/this-machine";
 import { TestClock } from "../support/guard";
+import { oneIn } from "../support/one-in";
 import { runHere } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 it("a lease with less than 10 % of its time left is warned of to its holder", async () => {
   const repo = TestRepo.make();

@@ -1,11 +1,14 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { isAlive } from "../support/alive";
+import { oneIn } from "../support/one-in";
 import { runHere, until } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { ulid } from "../support/ulid";
+
+const it = oneIn(8);
 
 const ADA = "agent:ada";
 let repo: TestRepo;

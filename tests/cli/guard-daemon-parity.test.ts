@@ -1,11 +1,14 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { HarnessName } from "../../src/identity/harness";
 import { ROOT } from "../house/source";
 import { guardCounts, startDaemon } from "../support/daemon";
 import { callsOf, type Hooked, HookHarness } from "../support/hook-harness";
+import { oneIn } from "../support/one-in";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 interface Recorded {
   readonly event: string;

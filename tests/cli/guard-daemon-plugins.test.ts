@@ -3,10 +3,13 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
 import { freezeDaemon, guardCounts, hookFile, isGone, startDaemon } from "../support/daemon";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 type Plugged = "opencode" | "pi";
 const FILES: Readonly<Record<Plugged, string>> = {

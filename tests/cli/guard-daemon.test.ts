@@ -2,14 +2,17 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as net from "node:net";
 import * as path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
 import { SEPARATOR } from "../../src/daemon/guard-files";
 import { freezeDaemon, guardCounts, hookFile, isGone, recordOf, startDaemon } from "../support/daemon";
 import { reasonOf } from "../support/guard";
 import { type Hooked, HookHarness, type HookOptions, lineFor, repoWithHooks } from "../support/hook-harness";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import type { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 let ada: HookHarness;

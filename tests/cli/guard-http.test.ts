@@ -2,12 +2,15 @@ import * as fs from "node:fs";
 import * as http from "node:http";
 import * as net from "node:net";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { guardCounts, isGone, recordOf, startDaemon } from "../support/daemon";
 import { reasonOf } from "../support/guard";
 import { callsOf, HookHarness, lineFor, repoWithHooks } from "../support/hook-harness";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import type { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(async () => {

@@ -1,10 +1,13 @@
 import { execFileSync, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { harnessProcess, reasonOf } from "../support/guard";
+import { oneIn } from "../support/one-in";
 import { PROGRAM } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(async () => {

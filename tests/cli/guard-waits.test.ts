@@ -1,7 +1,10 @@
 import { spawn } from "node:child_process";
-import { expect, it } from "vitest";
+import { expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { PROGRAM } from "../support/program";
 import { Furnished } from "../support/settings";
+
+const it = oneIn(8);
 
 /** What a guard prints for a write that has to wait, in the words of our plugins. */
 async function printed(here: Furnished, more: object) {

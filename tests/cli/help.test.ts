@@ -1,12 +1,15 @@
 import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect } from "vitest";
 import { pageOf, verbsOf } from "../../src/cli/help";
 import { GROUPS, LISTED } from "../../src/cli/lookup";
+import { oneIn } from "../support/one-in";
 import { run, runHere } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { cotenant } from "../support/repo";
+
+const it = oneIn(8);
 
 /** All commands, as `cotenant help` lists them. */
 async function commands(cwd: string): Promise<string[]> {

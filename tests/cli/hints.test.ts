@@ -1,5 +1,5 @@
 import { SyntaxKind } from "typescript/unstable/ast";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { COMMANDS } from "../../src/cli/commands";
 import { commandHelp } from "../../src/cli/help";
 import { withWay } from "../../src/cli/hints";
@@ -7,6 +7,9 @@ import { CotenantError } from "../../src/errors/cotenant-error";
 import { ERRORS } from "../../src/errors/registry";
 import { filesBelow, tokensOf } from "../house/source";
 import { doubledIn, FILLED_IN, linesIn, optionsMissing, wrongLinesIn, wrongWith } from "../support/hints";
+import { oneIn } from "../support/one-in";
+
+const it = oneIn(8);
 
 /** Every text that the program can print, with a word in place of what it fills in. */
 function textsOf(source: string): string[] {

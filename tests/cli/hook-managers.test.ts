@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { GuardedAgent, toldIn } from "../support/guard";
 import { MANAGERS, type RealManager } from "../support/hook-managers";
 import { HookedRepo } from "../support/hooks";
+import { oneIn } from "../support/one-in";
 import { pictureOf, type TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 const NAMES = Object.keys(MANAGERS);
 

@@ -1,11 +1,14 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { HookedRepo, husky8, OTHERS } from "../support/hooks";
+import { oneIn } from "../support/one-in";
 import { run } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { cotenant, pictureOf, type TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 const HOOKS = ["pre-commit", "prepare-commit-msg", "post-commit", "pre-push"];
 const FINE = Object.fromEntries(HOOKS.map((hook) => [hook, "installed passed"]));

@@ -1,12 +1,15 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { gitInFront } from "../support/git-in-front";
+import { oneIn } from "../support/one-in";
 import { PROGRAM } from "../support/program";
 import { expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(() => {

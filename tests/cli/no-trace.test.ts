@@ -1,8 +1,11 @@
-import { expect, it } from "vitest";
+import { expect } from "vitest";
 import { COMMANDS } from "../../src/cli/commands";
+import { oneIn } from "../support/one-in";
 import { runHere } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 const ID = "01M7F87SKQ7X3KZ979XRC4S87G";
 

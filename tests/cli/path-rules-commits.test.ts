@@ -1,9 +1,12 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, run } from "../support/program";
 import { scratch } from "../support/scratch";
 import { ADA, PERSON, passed, RuledRepo, refused } from "./ruled-repo";
+
+const it = oneIn(8);
 
 describe("where there are rules of paths", () => {
   it("a merge names its maker in trailers of their own, below a blank line", async () => {

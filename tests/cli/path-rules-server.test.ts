@@ -1,7 +1,10 @@
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, run } from "../support/program";
 import { ADA, PERSON, passed, RuledRepo, refused } from "./ruled-repo";
+
+const it = oneIn(8);
 
 const NEVER = "agent:* never .github/**";
 const BROKEN = `paths = ["${NEVER}", "agent:* nevr docs"]`;

@@ -1,10 +1,13 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { HookedRepo } from "../support/hooks";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, run } from "../support/program";
 import type { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 const NEVER = "agent:* never .github/**";
 const ONLY = "agent:docs-* only docs/**";

@@ -1,11 +1,14 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { openRepository } from "../../src/index";
 import { GuardedAgent, reasonOf, SILENT, TestClock } from "../support/guard";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(() => {

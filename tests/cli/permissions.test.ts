@@ -1,12 +1,15 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect } from "vitest";
 import { keptScratch } from "../docs/kept-scratch";
 import { needTool } from "../house/need-tool";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, run } from "../support/program";
 import { expectJsonRefused, expectNoInnards, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 const NOBODY = 65534;
 const SOMEBODY = 65533;

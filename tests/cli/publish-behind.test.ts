@@ -1,9 +1,12 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import type { Ran } from "../support/program";
 import type { TestRepo } from "../support/repo";
 import { put, withFiles } from "./publish-stage";
+
+const it = oneIn(8);
 
 const LINES = Array.from({ length: 12 }, (_, at) => `line ${at + 1}`);
 

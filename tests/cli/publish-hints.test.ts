@@ -1,6 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import type { TestRepo } from "../support/repo";
 import { A, put, withFiles } from "./publish-stage";
+
+const it = oneIn(8);
 
 const B = "agent:b";
 

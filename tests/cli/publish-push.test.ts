@@ -2,9 +2,12 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { createServer } from "node:net";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { keptScratch } from "../docs/kept-scratch";
+import { oneIn } from "../support/one-in";
 import { A, newRequestId, publish, put, withFiles } from "./publish-stage";
+
+const it = oneIn(8);
 
 /** One repository for all: each test has a remote and a branch of its own. */
 const room = keptScratch("cotenant-push");

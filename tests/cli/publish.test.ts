@@ -1,12 +1,15 @@
 import { execFileSync, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { keptScratch } from "../docs/kept-scratch";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { A, file, newRequestId, publish, publishHere, put, withFiles } from "./publish-stage";
+
+const it = oneIn(8);
 
 /** For tests that leave nothing behind but branches of their own: agent:a has a lease on everything. */
 const common = withFiles(path.join(keptScratch("cotenant-publish"), "repo"));

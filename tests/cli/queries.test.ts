@@ -1,12 +1,15 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { writeIssue } from "../support/issue-files";
 import { sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import type { Ran } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { cotenant, pictureOf, TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 const listed = (ran: Ran) => ran.data["issues"] as readonly Record<string, unknown>[];
 const titles = (ran: Ran) => listed(ran).map((issue) => issue["title"]);

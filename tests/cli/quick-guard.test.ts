@@ -1,11 +1,14 @@
 import { spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { openRepository } from "../../src/index";
 import { harnessProcess } from "../support/guard";
+import { oneIn } from "../support/one-in";
 import { PROGRAM } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 const QUICK = path.join(path.dirname(path.dirname(PROGRAM)), "dist/quick-guard.cjs");
 const ASK = `const begun = require(${JSON.stringify(QUICK)}).beginGuard(["guard", "check", ...process.argv.slice(1)]);

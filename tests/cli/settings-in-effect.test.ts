@@ -1,13 +1,16 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { policyOf } from "../../src/config/load";
 import { CONFIG_KEYS, type ConfigKey, nameInSection, settingOf, variableOf } from "../../src/config/schema";
 import { lapse, rulesOf } from "../../src/features/ledger/rules";
 import { standing } from "../../src/kernel/validity";
+import { oneIn } from "../support/one-in";
 import { type Ran, runHere } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { gitWithDoor } from "../support/slow-git";
+
+const it = oneIn(8);
 
 /** Each setting and the test that shows what it does. A key that nothing shows is not to be in the schema. */
 const SHOWN: Readonly<Record<Exclude<ConfigKey, Here>, string>> = {

@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { LISTED } from "../../src/cli/lookup";
 import { keptScratch } from "../docs/kept-scratch";
+import { oneIn } from "../support/one-in";
 import { runHere } from "../support/program";
 import { A, put, withFiles } from "./publish-stage";
+
+const it = oneIn(8);
 
 /** How each command that takes a secret is called by one who need not show any: the session has kept it. */
 const CALLS: Readonly<Record<string, (id: string) => readonly string[]>> = {

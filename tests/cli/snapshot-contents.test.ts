@@ -1,11 +1,14 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { gitPicture, treePicture } from "../support/tree-picture";
+
+const it = oneIn(8);
 
 function repository(repo: TestRepo = TestRepo.make()): TestRepo {
   repo.write("src/a.ts", "a\n");

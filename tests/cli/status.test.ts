@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { cutTo, sizeOf } from "../../src/cli/terminal/screen";
 import { Workspace } from "../../src/coordinator/workspace";
 import { needsAPerson } from "../../src/features/watch/findings";
@@ -8,9 +8,12 @@ import { openRepository } from "../../src/index";
 import { thisMachine } from "../../src/platform/node/this-machine";
 import { needTool } from "../house/need-tool";
 import { ROOT } from "../house/source";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, start, until } from "../support/program";
 import { expectRefused } from "../support/refusals";
 import { pictureOf, TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(() => {

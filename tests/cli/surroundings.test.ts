@@ -2,11 +2,14 @@ import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import { createRequire } from "node:module";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, run, start, until } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { cotenant, pictureOf, TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(8);
 
 let repo: TestRepo;
 beforeEach(() => {

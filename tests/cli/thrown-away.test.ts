@@ -1,8 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { PROGRAM } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(8);
 
 interface Finding {
   readonly message: string;

@@ -1,12 +1,15 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { gitWithDoor, KILL_CALLER, KILL_ONLY_CALLER } from "../support/slow-git";
+
+const it = oneIn(8);
 
 function repository(): TestRepo {
   const repo = TestRepo.make();

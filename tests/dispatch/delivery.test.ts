@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import {
   agentScript,
   alike,
@@ -16,8 +16,11 @@ import {
 } from "../support/dispatch";
 import { Hub } from "../support/hub";
 import { checks, headOf, LANDER } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(11);
 
 /** With gates that the planner has given it, on main. */
 async function withGates(repo: TestRepo, id: string, ...keys: string[]): Promise<void> {

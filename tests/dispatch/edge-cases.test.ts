@@ -1,5 +1,5 @@
 import * as fs from "node:fs";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import {
   agentScript,
   Dispatching,
@@ -12,7 +12,10 @@ import {
 } from "../support/dispatch";
 import { LANDER } from "../support/landing";
 import { behindProxy, Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
+
+const it = oneIn(11);
 
 const startAt = (machine: Machine, args: readonly string[], env: Record<string, string> = {}): Dispatching =>
   new Dispatching(

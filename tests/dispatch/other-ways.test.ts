@@ -1,5 +1,5 @@
 import * as fs from "node:fs";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { DeadlyGit } from "../support/deadly-git";
 import {
   agentScript,
@@ -15,9 +15,12 @@ import {
 } from "../support/dispatch";
 import { Hub } from "../support/hub";
 import { LANDER } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import type { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(11);
 
 /** Commits by itself, so that the first commit of the dispatcher is that of the issue. */
 const COMMITS = `${WORKS}; git add --all; git commit --quiet --message "by hand"`;

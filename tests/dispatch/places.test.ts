@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import {
   agentScript,
   alike,
@@ -11,6 +11,9 @@ import {
   read,
   WORKS,
 } from "../support/dispatch";
+import { oneIn } from "../support/one-in";
+
+const it = oneIn(11);
 
 const inside = { COTENANT_WORKTREE_DIRECTORY: ".worktrees" };
 

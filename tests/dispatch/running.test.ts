@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import {
   addIssues,
   agentScript,
@@ -14,7 +14,10 @@ import {
   WORKS,
 } from "../support/dispatch";
 import { headOf, LANDER } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
+
+const it = oneIn(11);
 
 const SEES = `env > $ROOM/env-$COTENANT_WORKER
 cp "$COTENANT_PROMPT_FILE" $ROOM/prompt

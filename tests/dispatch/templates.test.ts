@@ -1,6 +1,9 @@
 import { parse } from "smol-toml";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { type Said, TEMPLATE_NAMES, templateFor } from "../../src/features/dispatch/templates";
+import { oneIn } from "../support/one-in";
+
+const it = oneIn(11);
 
 const PROGRAM = { node: "/usr/bin/node", program: "/opt/a 'quoted' place/cotenant" };
 

@@ -1,5 +1,5 @@
 import * as fs from "node:fs";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { isAlive } from "../support/alive";
 import {
   agentScript,
@@ -15,7 +15,10 @@ import {
   WORKS,
 } from "../support/dispatch";
 import { LANDER } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
+
+const it = oneIn(11);
 
 describe("two dispatchers at once in one repository", () => {
   it("share the issues: workers of their own, each issue landed and closed once", async () => {

@@ -1,5 +1,5 @@
 import * as fs from "node:fs";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { isAlive } from "../support/alive";
 import {
   agentScript,
@@ -14,7 +14,10 @@ import {
   WORKS,
 } from "../support/dispatch";
 import { LANDER } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
+
+const it = oneIn(11);
 
 describe("an attempt that fails", () => {
   it("is tried again after a pause, told what went wrong, with what was done before", async () => {

@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 
 const ada = (env = {}) => new GuardedAgent(repo, { session: "aaaaaaaa-1", env });
-const bob = (env = {}) => new GuardedAgent(repo, { session: "bbbbbbbb-2", env });
+const bob = (env = {}) => new GuardedAgent(repo, { session: "bbbbbbbb-2", env, mayFail: true });
 const failures = () =>
   fs
     .readFileSync(path.join(repo.control, "guard/failures.jsonl"), "utf8")

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { judgeRevisions } from "../../src/features/hooks/push";
 import { FileJudge } from "../../src/features/hooks/push-files";
 import { tipObjections } from "../../src/features/hooks/push-tips";
@@ -10,6 +10,9 @@ import type { Ulid } from "../../src/kernel/ids";
 import type { LeaseKey } from "../../src/kernel/keys";
 import type { Lease } from "../../src/kernel/lease";
 import { git, platform, Scene } from "../git/scene";
+import { oneIn } from "../support/one-in";
+
+const it = oneIn(3);
 
 const ID = "01M7F87SKQ7X3KZ979XRC4S87G" as Ulid;
 const FILE = `.cotenant/issues/${ID}/issue.json`;

@@ -1,12 +1,15 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { openRepository } from "../../src/index";
 import { DeadlyGit } from "../support/deadly-git";
 import { Hub } from "../support/hub";
 import { add, branchWith, exists, isClean, LANDER, land, landingRepo, outcomes } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(4);
 
 let repo: TestRepo;
 beforeEach(() => {

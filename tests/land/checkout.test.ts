@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { DeadlyGit } from "../support/deadly-git";
 import {
   add,
@@ -14,10 +14,13 @@ import {
   landingRepo,
   outcomes,
 } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
 import type { TestRepo } from "../support/repo";
 import { sampleOf } from "../support/sample";
 import { gitWithDoor } from "../support/slow-git";
+
+const it = oneIn(4);
 
 let repo: TestRepo;
 beforeEach(async () => {

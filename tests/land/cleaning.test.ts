@@ -1,8 +1,11 @@
 import * as fs from "node:fs";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { Hub } from "../support/hub";
 import { add, branchWith, LANDER, land, landingRepo } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import type { TestRepo } from "../support/repo";
+
+const it = oneIn(4);
 
 let repo: TestRepo;
 beforeEach(() => {

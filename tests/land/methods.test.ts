@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import {
   add,
   branchWith,
@@ -10,7 +10,10 @@ import {
   landingRepo,
   outcomes,
 } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import type { TestRepo } from "../support/repo";
+
+const it = oneIn(4);
 
 let repo: TestRepo;
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { DeadlyGit } from "../support/deadly-git";
 import { Hub } from "../support/hub";
 import {
@@ -14,9 +14,12 @@ import {
   landingRepo,
   outcomes,
 } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import type { TestRepo } from "../support/repo";
+
+const it = oneIn(4);
 
 let repo: TestRepo;
 let hub: Hub;

@@ -1,7 +1,10 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { add, branchWith, firstParents, LANDER, land, landingRepo, outcomes } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
 import type { TestRepo } from "../support/repo";
+
+const it = oneIn(4);
 
 let repo: TestRepo;
 beforeEach(() => {

@@ -1,7 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { add, branchWith, checks, LANDER, land, landingRepo, outcomes } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import type { TestRepo } from "../support/repo";
+
+const it = oneIn(4);
 
 const TOKEN = `ghp_${"a1B2".repeat(9)}`;
 

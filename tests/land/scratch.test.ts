@@ -1,8 +1,11 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { add, branchWith, exists, headOf, LANDER, land, landingRepo, outcomes } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import type { TestRepo } from "../support/repo";
+
+const it = oneIn(4);
 
 let repo: TestRepo;
 beforeEach(() => {

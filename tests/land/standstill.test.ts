@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { Hub } from "../support/hub";
 import { add, branchWith, headOf, isClean, LANDER, land, landingRepo, outcomes } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
 import type { TestRepo } from "../support/repo";
+
+const it = oneIn(4);
 
 let repo: TestRepo;
 beforeEach(() => {

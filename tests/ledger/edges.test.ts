@@ -1,14 +1,17 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { Workspace } from "../../src/coordinator/workspace";
 import { ledgerInFront } from "../../src/features/ledger/in-front";
 import { openRepository } from "../../src/index";
 import type { LeaseKey } from "../../src/kernel/keys";
 import { thisMachine } from "../../src/platform/node/this-machine";
 import { behindProxy, Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { type Ran, until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
+
+const it = oneIn(4);
 
 interface Finding {
   readonly check: string;

@@ -1,9 +1,12 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { Hub } from "../support/hub";
 import { behindProxy, clockOff, Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import type { Ran } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import { ulid } from "../support/ulid";
+
+const it = oneIn(4);
 
 /** Publishes a file that only this clone has leased: what other machines know of is the claim. */
 function publish(machine: Machine, ...more: string[]): Promise<Ran> {

@@ -1,9 +1,12 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { DeadlyGit } from "../support/deadly-git";
 import { Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(4);
 
 /** Where it matters most. The verify layer kills at every Git command there is. */
 const MOMENTS = ["before", "after"] as const;

@@ -1,10 +1,13 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, run } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
+
+const it = oneIn(4);
 
 /** Commits a change of an issue, with a message of one's own, and pushes it around the clone's hooks. */
 async function push(

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, it, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { encodeIssue, type Issue, newIssue } from "../../src/features/issues/model";
 import { reconciledLines } from "../../src/features/ledger/commands/sync-output";
 import { isFitName } from "../../src/features/ledger/commit";
@@ -27,7 +27,10 @@ import type { Lease } from "../../src/kernel/lease";
 import { nodePlatform } from "../../src/platform/node/node";
 import type { Platform } from "../../src/platform/platform";
 import { ROOT } from "../house/source";
+import { oneIn } from "../support/one-in";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(4);
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 const ISSUE = "01ARZ3NDEKTSV4RRFFQ69G5FAV" as Ulid;

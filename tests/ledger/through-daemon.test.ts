@@ -1,11 +1,14 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { freezeDaemon, looksAfterDaemon, recordOf } from "../support/daemon";
 import { type Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(4);
 
 /** A daemon does not go by the variables of whoever starts it: its settings are in a file. */
 async function startDaemonOn(machine: Machine, more = ""): Promise<void> {

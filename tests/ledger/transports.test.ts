@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { Hub } from "../support/hub";
 import { Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(4);
 
 /** How to reach the hub, and what the environment must have for it. */
 type Way = (hub: Hub) => Promise<{ url: string; env?: Record<string, string> }>;

@@ -1,5 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { FILES, Furnished, HARNESSES } from "../support/settings";
+
+const it = oneIn(5);
 
 /** What people have in such files. */
 const SETTINGS: Record<string, string> = {

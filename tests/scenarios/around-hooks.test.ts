@@ -1,8 +1,11 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { type Ran, run } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(5);
 
 let repo: TestRepo;
 

@@ -1,8 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { sampleOf } from "../support/sample";
+
+const it = oneIn(5);
 
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const NOBODY = "01ARZ3NDEKTSV4RRFFQ69G5FAV";

@@ -1,8 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
 import { clearAfterTheDead, wallClockEnv } from "../support/faketime";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, run, until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(5);
 
 let repo: TestRepo;
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { shortId } from "../../src/features/issues/short-id";
 import type { Ulid } from "../../src/kernel/ids";
 import {
@@ -12,9 +12,12 @@ import {
   startDaemon,
 } from "../support/daemon";
 import { Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { start, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(5);
 
 type Answer = { result: Record<string, unknown>; error?: { code: number; data: Record<string, unknown> } };
 

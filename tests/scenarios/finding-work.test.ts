@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { writeIssue } from "../support/issue-files";
+import { oneIn } from "../support/one-in";
 import type { Ran } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(5);
 
 interface Listed {
   readonly id: string;

@@ -2,10 +2,13 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { fileURLToPath } from "node:url";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { run, start } from "../support/program";
 import { pictureOf } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(5);
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 

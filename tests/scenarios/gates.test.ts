@@ -1,7 +1,10 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(5);
 
 interface Issue {
   readonly state: string;

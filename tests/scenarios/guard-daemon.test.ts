@@ -1,12 +1,15 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { startTimeOf } from "../../src/platform/node/processes";
 import { Prng } from "../../testing/simulator/prng";
 import { freezeDaemon, guardCounts, hookFile, isGone, recordOf, startDaemon } from "../support/daemon";
 import { type Hooked, HookHarness, lineFor, repoWithHooks } from "../support/hook-harness";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import type { TestRepo } from "../support/repo";
+
+const it = oneIn(5);
 
 let repo: TestRepo;
 beforeEach(async () => {

@@ -1,13 +1,16 @@
 import { spawn } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { HARNESSES } from "../../src/features/guard/harness";
 import { SLACK_MS } from "../../src/features/guard/shell/compare";
 import { HARNESS_NAMES, type HarnessName } from "../../src/identity/harness";
 import { harnessProcess, reasonOf, toldIn } from "../support/guard";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, runHere, until } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(5);
 
 let repo: TestRepo;
 beforeEach(async () => {

@@ -1,14 +1,17 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect } from "vitest";
 import { SLACK_MS } from "../../src/features/guard/shell/compare";
 import { PLAYED, type Played } from "../support/harness/dialect";
 import { readJournal } from "../support/harness/journal";
 import { Rig, type ScriptedAgent } from "../support/harness/rig";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { Furnished } from "../support/settings";
 import { check, tenuresIn } from "../verify/agents/check";
 import { bundle } from "../verify/bundle";
+
+const it = oneIn(5);
 
 /** Denials are tried again after a second. */
 const SOON = { COTENANT_GUARD_RETRY_SECS: "1" };

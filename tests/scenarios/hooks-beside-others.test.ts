@@ -1,7 +1,10 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { HookedRepo, OTHERS } from "../support/hooks";
+import { oneIn } from "../support/one-in";
+
+const it = oneIn(5);
 
 const KINDS = ["a shell script", "a program in another language", "lefthook", "pre-commit"];
 

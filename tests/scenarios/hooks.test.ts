@@ -1,9 +1,12 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { ERRORS } from "../../src/errors/registry";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, run, until } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(5);
 
 let repo: TestRepo;
 let hub: string;

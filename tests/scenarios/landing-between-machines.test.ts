@@ -1,11 +1,14 @@
 import { createHash } from "node:crypto";
 import * as fs from "node:fs";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { landingRightId } from "../../src/kernel/landing-right";
 import type { Hub } from "../support/hub";
 import { branchWith } from "../support/landing";
 import { clockOff, Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
+
+const it = oneIn(5);
 
 const RIGHT = landingRightId(createHash("sha256").update("refs/heads/main").digest("hex"));
 

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import {
   add,
   branchWith,
@@ -11,9 +11,12 @@ import {
   landingRepo,
   outcomes,
 } from "../support/landing";
+import { oneIn } from "../support/one-in";
 import type { Ran } from "../support/program";
 import type { TestRepo } from "../support/repo";
 import { TRIES_ALL } from "../support/sample";
+
+const it = oneIn(5);
 
 const COUNT = TRIES_ALL ? 100 : 20;
 /** Out of ten: one conflicts, one fails its check. */

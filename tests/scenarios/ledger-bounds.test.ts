@@ -1,9 +1,12 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { Hub } from "../support/hub";
 import { Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
+
+const it = oneIn(5);
 
 /** Pushes a record as somebody with a text editor would. */
 function forge(hub: Hub, id: string, change: (record: Record<string, unknown>) => void): void {

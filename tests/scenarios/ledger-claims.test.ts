@@ -1,9 +1,12 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { behindProxy, Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(5);
 
 const NOBODY = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 

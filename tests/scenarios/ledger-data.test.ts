@@ -1,12 +1,15 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { Hub } from "../support/hub";
 import { Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
 import { pictureOf } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(5);
 
 /** Every byte of a working tree, Git's own directory left out. */
 function workingTree(machine: Machine): Record<string, string> {

@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { Hub } from "../support/hub";
 import { behindProxy, clockOff, Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
+
+const it = oneIn(5);
 
 describe("S65: an offline claim, then reconcile", () => {
   it("is local and provisional, written down before it is reported, and confirmed when the remote is back", async () => {

@@ -1,6 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
+
+const it = oneIn(5);
 
 /** A clone whose committed settings name the ledger, and where nobody has looked at them yet. */
 async function fresh(): Promise<{ first: Machine; clone: Machine; ids: string[] }> {

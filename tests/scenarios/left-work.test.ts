@@ -1,10 +1,13 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { clockOff, Machine, sharedIssues } from "../support/machines";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, until } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(5);
 
 interface Shown {
   readonly id: string;

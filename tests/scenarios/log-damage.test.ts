@@ -1,12 +1,15 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { run } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { sampleOf, TRIES_ALL } from "../support/sample";
 import { scratchInMemory } from "../support/scratch";
+
+const it = oneIn(5);
 
 const LIBRARY = fileURLToPath(new URL("../../dist/index.cjs", import.meta.url));
 const CUTTER = fileURLToPath(new URL("../support/cut-log.mjs", import.meta.url));

@@ -1,13 +1,16 @@
 import { spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { encodeIssue, type Issue, newIssue } from "../../src/features/issues/model";
 import { encodeSetLine, readOrSet } from "../../src/features/issues/or-set";
 import type { Ulid } from "../../src/kernel/ids";
+import { oneIn } from "../support/one-in";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { ulid } from "../support/ulid";
+
+const it = oneIn(5);
 
 const ID = "01M7F87SKQ7X3KZ979XRC4S87G" as Ulid;
 const FOLDER = `.cotenant/issues/${ID}`;

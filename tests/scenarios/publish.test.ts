@@ -1,11 +1,14 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { keptScratch } from "../docs/kept-scratch";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Running, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(5);
 
 const MESSAGE = ["--message", "Do it"] as const;
 

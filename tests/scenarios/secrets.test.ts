@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { pictureOf, TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(5);
 
 let repo: TestRepo;
 let id: string;

@@ -1,10 +1,13 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { READING_LIMITS } from "../../src/git/commits";
+import { oneIn } from "../support/one-in";
 import { PROGRAM, type Ran, run } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(5);
 
 /** Somebody's clone; whatever they commit goes around every hook of theirs. */
 let repo: TestRepo;

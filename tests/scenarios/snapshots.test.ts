@@ -1,11 +1,14 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { gitWithDoor, KILL_CALLER, UNTIL_GO } from "../support/slow-git";
 import { gitPicture, treePicture } from "../support/tree-picture";
+
+const it = oneIn(5);
 
 interface Snapshot {
   readonly snapshot_id: string;

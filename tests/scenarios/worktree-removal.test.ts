@@ -1,11 +1,14 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
 import { pictureOf, TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { gitWithDoor, KILL_CALLER } from "../support/slow-git";
 import { treePicture } from "../support/tree-picture";
+
+const it = oneIn(5);
 
 function repository(where = "repo"): { repo: TestRepo; feature: TestRepo } {
   const repo = TestRepo.make(path.join(scratch(), where));

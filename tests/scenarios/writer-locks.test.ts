@@ -1,7 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
+import { oneIn } from "../support/one-in";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { gitWithDoor, KILL_CALLER } from "../support/slow-git";
+
+const it = oneIn(5);
 
 function repository(): TestRepo {
   const repo = TestRepo.make();

@@ -189,7 +189,7 @@ const ROUNDS_PER_WORLD = 16;
 type Strike = (world: SimWorld, victim: ReturnType<SimWorld["spawn"]>) => void;
 
 /** One operation in so many is struck in a sample; the name of each test says what all of them are. */
-const SAMPLE = 6;
+const SAMPLE = 12;
 
 /** Strikes before the first operation, then before the second, and so on, until one run goes through. */
 async function sweep(story: Story, seed: number, strike: Strike): Promise<number> {

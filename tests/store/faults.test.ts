@@ -131,7 +131,7 @@ const isLongRun = simSeeds(1).length > 1;
 
 describe.each(Object.keys(STORIES))("%s", (name) => {
   const everywhere = async (failure: (k: number) => [FaultCode, boolean]) => {
-    const { first, step } = stride(3);
+    const { first, step } = stride(6);
     for (let k = first; ; k += step) {
       const [code, lasting] = failure(k);
       try {

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import * as fs from "node:fs";
 import * as path from "node:path";
 
 import type { Answer } from "../../src/features/guard/answers";
@@ -16,10 +17,19 @@ import type { TestRepo } from "./repo";
 
 /** Processes that stand for harnesses: they live until they are killed. */
 const harnesses = new Set<ChildProcess>();
+/** By session: whoever names none of its own has one for all that it does. */
+const usual = new Map<string, number>();
 afterEveryTest(() => {
   for (const child of harnesses) child.kill("SIGKILL");
   harnesses.clear();
+  usual.clear();
 });
+
+function usualHarness(session: string): number {
+  const pid = usual.get(session) ?? harnessProcess().pid;
+  usual.set(session, pid);
+  return pid;
+}
 
 export function harnessProcess(): { readonly pid: number; kill(): Promise<void> } {
   const child = spawn("sleep", ["600"], { stdio: "ignore" });
@@ -34,7 +44,7 @@ export function harnessProcess(): { readonly pid: number; kill(): Promise<void> 
   };
 }
 
-/** The real machine, but for its clock: short sleeps pass at once, and time with them. */
+/** The real machine, but for its clock: short sleeps pass at once, and time with them. Long ones are alarms; none rings. */
 export class TestClock {
   readonly platform: Platform;
   aheadMs: number;
@@ -53,7 +63,7 @@ export class TestClock {
       },
       timers: {
         ...real.timers,
-        sleep: (ms) => (ms > 1_000 ? real.timers.sleep(ms) : { done: this.#pass(ms), wake: () => {} }),
+        sleep: (ms) => ({ done: ms > 1_000 ? new Promise(() => {}) : this.#pass(ms), wake: () => {} }),
       },
     };
   }
@@ -74,6 +84,8 @@ export interface AgentOptions {
   readonly clock?: TestClock;
   /** Stands for the real one, which answers unless told otherwise. */
   readonly git?: Git;
+  /** The store is broken on purpose: what cannot be done after the fact is noted, and that is right. */
+  readonly mayFail?: boolean;
   readonly onWait?: World["onWait"];
   /** How long its harness waits for a hook; too short for a retry unless told. */
   readonly patienceSecs?: number;
@@ -88,7 +100,7 @@ export class GuardedAgent {
   constructor(repo: TestRepo, options: AgentOptions) {
     this.#repo = repo;
     this.#options = options;
-    this.#pid = options.pid ?? harnessProcess().pid;
+    this.#pid = options.pid ?? usualHarness(`${options.harness} ${options.session}`);
   }
 
   get agentId(): string {
@@ -115,7 +127,7 @@ export class GuardedAgent {
     return this.send("before", { tool_name: tool, tool_input: input });
   }
 
-  send(
+  async send(
     moment: "before" | "after" | "prompt" | "stop" | "done" | "end" | "failure",
     more: object = {},
   ): Promise<Answered> {
@@ -129,7 +141,22 @@ export class GuardedAgent {
       ...more,
     };
     const call = { harness, event, patienceMs: patienceSecs * 1000 };
-    return runHook(this.world, call, { text: JSON.stringify(document) });
+    const before = this.#failuresNoted();
+    const answered = await runHook(this.world, call, { text: JSON.stringify(document) });
+    const noted = this.#failuresNoted().slice(before.length);
+    // Nothing is refused at such an event, so a test would only see that something was not done.
+    if (moment !== "before" && noted.some((line) => line.includes(`"event":"${event}"`)) && !this.#isBroken)
+      throw new Error(`the guard failed at ${event}:\n${noted.join("\n")}`);
+    return answered;
+  }
+
+  get #isBroken(): boolean {
+    return this.#options.mayFail === true || this.#options.git !== undefined;
+  }
+
+  #failuresNoted(): string[] {
+    const file = path.join(this.#repo.control, "guard/failures.jsonl");
+    return fs.existsSync(file) ? fs.readFileSync(file, "utf8").trimEnd().split("\n") : [];
   }
 
   get world(): World {
@@ -141,8 +168,18 @@ export class GuardedAgent {
       home: process.env["HOME"] ?? null,
       cwd: this.#cwd,
     };
-    const world = { ...worldOf(machine, this.#pid), parentPid: process.pid };
-    return onWait === undefined ? world : { ...world, onWait };
+    const world: World = { ...worldOf(machine, this.#pid), parentPid: process.pid };
+    return {
+      ...world,
+      ...(onWait === undefined ? {} : { onWait }),
+      // On a busy machine slow is right. Off once it is set, for until then it has not measured anything.
+      ...(this.#keepsTime ? {} : { onAlarm: (alarm) => queueMicrotask(() => alarm.switchOff()) }),
+    };
+  }
+
+  /** Where the deadline may be what is tested: another clock, or a Git that hangs. */
+  get #keepsTime(): boolean {
+    return this.#options.clock !== undefined || this.#options.git !== undefined;
   }
 
   get #cwd(): string {

@@ -4,7 +4,6 @@ import { fileURLToPath } from "node:url";
 import type { Platform } from "../../src/platform/platform";
 import { afterEveryTest } from "./after-tests";
 import { listeningTerminal } from "./listening-terminal";
-import { TRIES_ALL } from "./sample";
 import { checkPrinted } from "./schemas";
 // Its clean-up must be registered before ours: the last registered runs first, and processes end before their files.
 import "./scratch";
@@ -195,7 +194,7 @@ const WAITS = new Set(["--wait", "--watch", "--follow", "--stdin", "-", "--"]);
 
 /**
  * A command that a test waits for, by a process of its own only where that can matter. One is run here at a time: whoever
- * comes meanwhile gets a process and contends with it. `npm run verify` sets TEST_WHOLE: always as a process.
+ * comes meanwhile gets a process and contends with it. `npm run verify` sets TEST_PROCESSES, too: always as a process.
  */
 export function runCheaply(args: readonly string[], setting: Setting): Promise<Ran> {
   const env = setting.env ?? {};
@@ -203,7 +202,8 @@ export function runCheaply(args: readonly string[], setting: Setting): Promise<R
     Object.keys(env).every((name) => TOLD.has(name)) &&
     !NEEDS_PROCESS.has(args[0] ?? "") &&
     !args.some((word) => WAITS.has(word));
-  const mayBeHere = !TRIES_ALL && process.env["TEST_WHOLE_PROGRAM"] !== undefined && underWayHere === 0;
+  const isSpared = process.env["TEST_PROCESSES"] === undefined;
+  const mayBeHere = isSpared && process.env["TEST_WHOLE_PROGRAM"] !== undefined && underWayHere === 0;
   if (!isPlain || !mayBeHere) return run([PROGRAM, ...args], setting);
   return runHere(args, { ...setting, home: env["HOME"] ?? process.env["HOME"]! });
 }

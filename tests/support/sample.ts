@@ -5,7 +5,7 @@
 export const TRIES_ALL = process.env["TEST_WHOLE"] !== undefined;
 
 /** `vitest.config.ts` chooses it and says so; TEST_SAMPLE_SEED repeats a run. */
-const SEED = Number(process.env["TEST_SAMPLE_SEED"] ?? 0);
+export const SEED = Number(process.env["TEST_SAMPLE_SEED"] ?? 0);
 
 /** Of a loop over 0, 1, 2, …: where a sample of one in `of` begins, and how far apart its members are. */
 export function stride(of: number): { readonly first: number; readonly step: number } {

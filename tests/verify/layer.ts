@@ -23,6 +23,8 @@ export interface Layer {
    * that is told, and no failure.
    */
   readonly mustMove: readonly string[];
+  /** Before the others and on all cores, for at most that share of all the time. */
+  readonly isFirst?: boolean;
   /** Left out unless it is named: it downloads, or takes very long. */
   readonly isOptIn?: boolean;
   prove(task: Task): Promise<void>;

@@ -18,7 +18,7 @@ afterAll(() => rmSync(room, { recursive: true, force: true }));
 /** Some of those that a layer notices within moments; `npm run verify` plants them all, for all that would notice. */
 const cases = sampleOf(
   PLANTS.filter(({ inTest }) => inTest === true),
-  6,
+  12,
 ).map((plant) => ({
   plant,
   name: plant.name,

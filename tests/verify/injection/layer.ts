@@ -28,7 +28,7 @@ const each = (kind: Kind, calls: string) => calls.split(" ").map((call) => `${ki
 export const crash: Layer = {
   name: "crash",
   unit: "injection points",
-  inTest: 280,
+  inTest: 30,
   inVerify: Number.MAX_SAFE_INTEGER,
   share: 0,
   mustMove: [
@@ -51,7 +51,7 @@ export const crash: Layer = {
 export const error: Layer = {
   name: "error",
   unit: "injection points",
-  inTest: 500,
+  inTest: 30,
   inVerify: Number.MAX_SAFE_INTEGER,
   share: 0,
   mustMove: [

@@ -8,7 +8,7 @@ const SEEDS_APART = 1_000_003;
 export const ledgerSimulation: Layer = {
   name: "ledger simulation",
   unit: "seeds",
-  inTest: 60,
+  inTest: 20,
   inVerify: 1_000,
   share: 0.06,
   mustMove: [

@@ -19,7 +19,7 @@ const BYTES_BETWEEN = [10_000, 80_000] as const;
 export const linearizability: Layer = {
   name: "linearizability",
   unit: "operations",
-  inTest: 1_000,
+  inTest: 300,
   inVerify: 100_000,
   share: 0.08,
   mustMove: [

@@ -26,7 +26,7 @@ const SEEDS_APART = 1_000_003;
 export const simulation: Layer = {
   name: "simulation",
   unit: "seeds",
-  inTest: 300,
+  inTest: 50,
   inVerify: 10_000,
   share: 0.2,
   mustMove: [
