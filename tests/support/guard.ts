@@ -74,6 +74,14 @@ export class TestClock {
   }
 }
 
+/** The real machine, but that no alarm of the guard rings: on a busy one, slow is right. A Git that hangs needs the alarm. */
+function patient(): Platform {
+  const real = nodePlatform();
+  const never = { done: new Promise<void>(() => {}), wake: () => {} };
+  const { sleep } = real.timers;
+  return { ...real, timers: { ...real.timers, sleep: (ms) => (ms > 1_000 ? never : sleep(ms)) } };
+}
+
 export interface AgentOptions {
   readonly harness?: HarnessName;
   readonly session: string;
@@ -162,24 +170,14 @@ export class GuardedAgent {
   get world(): World {
     const { env = {}, clock, git = nodeGit(), onWait } = this.#options;
     const machine = {
-      platform: clock?.platform ?? nodePlatform(),
+      platform: clock?.platform ?? (this.#options.git === undefined ? patient() : nodePlatform()),
       git,
       env,
       home: process.env["HOME"] ?? null,
       cwd: this.#cwd,
     };
     const world: World = { ...worldOf(machine, this.#pid), parentPid: process.pid };
-    return {
-      ...world,
-      ...(onWait === undefined ? {} : { onWait }),
-      // On a busy machine slow is right. Off once it is set, for until then it has not measured anything.
-      ...(this.#keepsTime ? {} : { onAlarm: (alarm) => queueMicrotask(() => alarm.switchOff()) }),
-    };
-  }
-
-  /** Where the deadline may be what is tested: another clock, or a Git that hangs. */
-  get #keepsTime(): boolean {
-    return this.#options.clock !== undefined || this.#options.git !== undefined;
+    return onWait === undefined ? world : { ...world, onWait };
   }
 
   get #cwd(): string {
