@@ -376,3 +376,18 @@ describe("shell commands", () => {
     ).toEqual(["src/c.txt", "src/new.txt"]);
   });
 });
+
+it("a repository that cannot be opened any more keeps no session from giving back what it holds elsewhere", async () => {
+  const other = repo.copy(path.join(scratch(), "other"));
+  const me = ada({ mayFail: true });
+  await me.write("a.txt");
+  await me.write(path.join(other.root, "b.txt"));
+  fs.writeFileSync(path.join(other.root, ".git/config"), "[core\n  bad");
+  await me.send("stop");
+  expect(repo.log().at(-1)!.event_type).toBe("claim.stopped");
+  await me.send("end");
+  expect(held()).toEqual([]);
+  expect(fs.readFileSync(path.join(repo.control, "guard/failures.jsonl"), "utf8")).toContain(
+    "bad config line",
+  );
+});

@@ -13,7 +13,7 @@ import type { GuardedWorktree } from "./worktree";
 /** After a tool, or when a person speaks: what the session has committed is given back, and it hears what is new. */
 export async function after(checking: Checking): Promise<Verdict> {
   const { world, report } = checking;
-  const places = await placesOf(world, report);
+  const { places, failures } = await placesOf(world, report);
   const word = await hooksWord(
     checking,
     places.map(({ repository }) => repository),
@@ -34,6 +34,10 @@ export async function after(checking: Checking): Promise<Verdict> {
     const news = canTell(report) ? await newsFor(place) : null;
     if (news !== null) tells.push(news);
     if (committed.length > 0) await settleHeard(place, committed);
+  }
+  if (failures.length > 0) {
+    const { noteFailure } = await import("./failure");
+    await noteFailure(checking, failures[0]);
   }
   return allowedSaying(...tells);
 }

@@ -20,17 +20,28 @@ import type { World } from "./world";
 
 /** What happens to a session's leases besides edits: it stops, goes on, commits, ends. */
 
-/** Every worktree in which the session may hold something: where its harness stands, and where it has been. */
-export async function placesOf(world: World, report: Report): Promise<GuardedWorktree[]> {
+/** The worktrees in which a session may hold something. */
+export interface SessionPlaces {
+  readonly places: readonly GuardedWorktree[];
+  /** Why others could not be opened: that is no reason to leave out these. */
+  readonly failures: unknown[];
+}
+
+/** Where its harness stands, and where it has been. */
+export async function placesOf(world: World, report: Report): Promise<SessionPlaces> {
   const who = await whoIs(world, report);
   const roots = [report.cwd ?? world.cwd, ...(await rememberedRoots(world, who))];
   const places = new Map<string, GuardedWorktree>();
-  for (const root of roots) {
-    const repository = await repositoryOf(world, root);
-    if (repository === null || places.has(repository.worktreeRoot)) continue;
-    places.set(repository.worktreeRoot, await openWorktree(world, repository, who));
-  }
-  return [...places.values()];
+  const failures: unknown[] = [];
+  for (const root of roots)
+    try {
+      const repository = await repositoryOf(world, root);
+      if (repository === null || places.has(repository.worktreeRoot)) continue;
+      places.set(repository.worktreeRoot, await openWorktree(world, repository, who));
+    } catch (error) {
+      failures.push(error);
+    }
+  return { places: [...places.values()], failures };
 }
 
 /** The turn is over: what the session holds ends after `guard.stop_idle_secs`, unless it goes on. */
@@ -92,11 +103,9 @@ export async function end(place: GuardedWorktree, why: "ended" | "failed"): Prom
 }
 
 /** In each of its worktrees; a failure in one does not keep the others from being given back. */
-export async function endAll(places: readonly GuardedWorktree[], why: "ended" | "failed"): Promise<void> {
-  const failed: unknown[] = [];
-  for (const place of places) await end(place, why).catch((error: unknown) => failed.push(error));
-  if (failed.length > 0) throw failed[0];
-  if (places[0] !== undefined) await forgetRoots(places[0].world, places[0].who);
+export async function endAll({ places, failures }: SessionPlaces, why: "ended" | "failed"): Promise<void> {
+  for (const place of places) await end(place, why).catch((error: unknown) => failures.push(error));
+  if (failures.length === 0 && places[0] !== undefined) await forgetRoots(places[0].world, places[0].who);
 }
 
 /**

@@ -74,11 +74,13 @@ async function act(checking: Checking): Promise<Verdict> {
   }
   const { endAll, placesOf, stop, subagentDone } = await import("./life");
   const { background } = await import("./after");
-  const places = await placesOf(world, report);
+  const all = await placesOf(world, report);
+  const { places, failures } = all;
   if (report.moment === "done") for (const place of places) await subagentDone(place);
   else for (const place of places) await orNoted(checking, () => background(checking, place));
   if (report.moment === "stop") for (const place of places) await stop(place);
-  else if (report.moment !== "done") await endAll(places, report.moment === "failure" ? "failed" : "ended");
+  else if (report.moment !== "done") await endAll(all, report.moment === "failure" ? "failed" : "ended");
+  if (failures.length > 0) throw failures[0];
   return ALLOWED;
 }
 
