@@ -19,7 +19,7 @@ import type {
 import type { Input } from "./features/publish/draft";
 import type { Publisher } from "./features/publish/publisher";
 import type { Published } from "./features/publish/request";
-import { type Consistency, checkTags, type Descriptor as Snapshot } from "./features/snapshots/descriptor";
+import type { Consistency, Descriptor as Snapshot } from "./features/snapshots/descriptor";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
@@ -295,42 +295,22 @@ export class CotenantRepository {
   }
 
   /** Keeps this worktree as it is. Rejects with `E_CONSISTENCY_UNAVAILABLE` when it does not hold still. */
-  async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
-    const { takeSnapshot } = await import("./features/snapshots/taking");
-    const { descriptor } = await takeSnapshot(await this.#darkroom(), {
-      note: options.note ?? null,
-      tags: checkTags(options.tags ?? []),
-      consistency: options.consistency ?? null,
-      ...(options.ignored === undefined ? {} : { withIgnored: options.ignored }),
-      requestId: requestIdOf(options),
-    });
-    return descriptor;
+  async snapshot({ note, ...options }: SnapshotOptions = {}): Promise<Snapshot> {
+    const { snapshot } = await import("./features/snapshots/operations");
+    return (await snapshot(this.#workspace, { ...options, message: note })).descriptor;
   }
 
   /** Every snapshot of the repository, oldest first. */
   async snapshots(): Promise<readonly Snapshot[]> {
-    return (await this.#darkroom()).shelf.all();
+    const { history } = await import("./features/snapshots/operations");
+    return (await history(this.#workspace, { all: true })).all;
   }
 
   /** A snapshot as a new worktree; answers where it is. */
   async restore(snapshotId: string, options: { readonly path: string }): Promise<{ readonly root: string }> {
-    const { restoreAnew } = await import("./features/snapshots/restoring");
-    const { meantSnapshot } = await import("./features/snapshots/shelf");
-    const { refusePlace } = await import("./features/worktrees/creating");
-    const { normal } = await import("./features/worktrees/naming");
-    const room = await this.#darkroom();
-    const descriptor = meantSnapshot(snapshotId, await room.shelf.all(), this.#session.actor.worktreeId);
-    const { surroundings } = this.#workspace;
-    const place = normal(options.path.startsWith("/") ? options.path : `${surroundings.cwd}/${options.path}`);
-    await refusePlace(room, place);
-    const { root } = await restoreAnew(room, descriptor, { place, branch: null });
-    return { root };
-  }
-
-  async #darkroom() {
-    const { readingRoomIn } = await import("./features/snapshots/darkroom");
-    const { nodeTrees } = await import("./platform/node/trees");
-    return { ...readingRoomIn(this.#workspace, nodeTrees()), session: this.#session };
+    const { restore } = await import("./features/snapshots/operations");
+    const { worktree } = await restore(this.#workspace, { path: options.path, snapshot: snapshotId });
+    return { root: worktree.root };
   }
 
   /**

@@ -68,48 +68,35 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     status: "locks, waiters and hints",
     gc: "log the end of what has lapsed",
   }),
-  "worktree info": one(
-    "this worktree's identity",
-    () => import("../features/worktrees/commands/worktree-info"),
-  ),
-  "worktree list": one(
-    "all worktrees and what they hold",
-    () => import("../features/worktrees/commands/worktree-list"),
-  ),
-  "worktree init": one(
-    "give this worktree its identity now",
-    () => import("../features/worktrees/commands/worktree-init"),
-  ),
-  "worktree create": one(
-    "make one for a branch or an issue",
-    () => import("../features/worktrees/commands/worktree-create"),
-  ),
-  "worktree remove": one(
-    "take one away, and lose nothing",
-    () => import("../features/worktrees/commands/worktree-remove"),
-  ),
-  "worktree lock": one("be its only writer", () => import("../features/worktrees/commands/worktree-lock")),
-  "worktree renew": one("extend its lock", () => import("../features/worktrees/commands/worktree-renew")),
-  "worktree unlock": one(
-    "give its lock back",
-    () => import("../features/worktrees/commands/worktree-unlock"),
-  ),
-  "worktree steal": one(
-    "take over a lock that ran out",
-    () => import("../features/worktrees/commands/worktree-steal"),
-  ),
-  "worktree access": one(
-    "exclusive or shared",
-    () => import("../features/worktrees/commands/worktree-access"),
-  ),
-  snapshot: one("keep this worktree as it is", () => import("../features/snapshots/commands/snapshot")),
-  "snapshot diff": one(
-    "what differs between two, or since one",
-    () => import("../features/snapshots/commands/snapshot-diff"),
-  ),
-  "snapshot prune": one("take old ones away", () => import("../features/snapshots/commands/snapshot-prune")),
-  history: one("what was kept, and when", () => import("../features/snapshots/commands/history")),
-  restore: one("bring a snapshot back", () => import("../features/snapshots/commands/restore")),
+  ...verbs("worktree", () => import("../features/worktrees/commands/worktrees"), {
+    info: "this worktree's identity",
+    list: "all worktrees and what they hold",
+    init: "give this worktree its identity now",
+    create: "make one for a branch or an issue",
+    remove: "take one away, and lose nothing",
+  }),
+  ...verbs("worktree", () => import("../features/worktrees/commands/writer-lock"), {
+    lock: "be its only writer",
+    renew: "extend its lock",
+    unlock: "give its lock back",
+    steal: "take over a lock that ran out",
+  }),
+  ...verbs("worktree", () => import("../features/worktrees/commands/worktrees"), {
+    access: "exclusive or shared",
+  }),
+  ...verbs(null, () => import("../features/snapshots/commands/snapshots"), {
+    snapshot: "keep this worktree as it is",
+  }),
+  ...verbs("snapshot", () => import("../features/snapshots/commands/snapshots"), {
+    diff: "what differs between two, or since one",
+    prune: "take old ones away",
+  }),
+  ...verbs(null, () => import("../features/snapshots/commands/snapshots"), {
+    history: "what was kept, and when",
+  }),
+  ...verbs(null, () => import("../features/snapshots/commands/restore"), {
+    restore: "bring a snapshot back",
+  }),
   "issue create": one("write down work to be done", () => import("../features/issues/commands/issue-create")),
   "issue show": one("one issue, whole", () => import("../features/issues/commands/issue-show")),
   "issue list": one("all issues", () => import("../features/issues/commands/issue-list")),
@@ -294,12 +281,12 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "hook worktree-create": {
     summary: "what a harness calls to have a worktree made",
     isHidden: true,
-    load: async () => (await import("../features/worktrees/commands/hook-worktree-create")).command,
+    load: async () => (await import("../features/worktrees/commands/harness-hooks")).worktreeCreate,
   },
   "hook worktree-remove": {
     summary: "what a harness calls when a worktree is to go",
     isHidden: true,
-    load: async () => (await import("../features/worktrees/commands/hook-worktree-remove")).command,
+    load: async () => (await import("../features/worktrees/commands/harness-hooks")).worktreeRemove,
   },
   complete: {
     summary: "what could come next",

@@ -6,7 +6,7 @@ import {
   directoryName,
   normal,
 } from "../../src/features/worktrees/naming";
-import { tipsOf } from "../../src/features/worktrees/stake";
+import { tipsOf } from "../../src/features/worktrees/removal-risk";
 import { isDirty, parseStatus } from "../../src/features/worktrees/surveying";
 
 describe("names of worktrees", () => {

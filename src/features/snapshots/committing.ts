@@ -4,10 +4,10 @@ import { NewRef } from "../../git/new-ref";
 import type { ObjectId } from "../../git/object-name";
 import { RefMoved, RefWriter, RefWriterLost } from "../../git/refs";
 import type { Captured } from "./capture";
+import { refOf } from "./descriptor-store";
 import type { TreePlace } from "./listing";
 import { encodeRest } from "./parts";
-import { refOf } from "./shelf";
-import type { Studio } from "./studio";
+import type { SnapshotMachine } from "./snapshot-context";
 
 export interface Caption {
   readonly id: string;
@@ -45,8 +45,8 @@ export async function commitCaptured(captured: Captured, caption: Caption): Prom
 }
 
 /** The Git that will make the ref, started before it is needed: it gets ready while files are read. */
-export async function startRef(studio: Studio, place: TreePlace, id: string): Promise<RefWriter> {
-  const writer = refWriter(studio, place, `snapshot ${id}`);
+export async function startRef(machine: SnapshotMachine, place: TreePlace, id: string): Promise<RefWriter> {
+  const writer = refWriter(machine, place, `snapshot ${id}`);
   await writer.start([]);
   return writer;
 }
@@ -65,8 +65,8 @@ export async function makeRef(writer: RefWriter, id: string, commit: ObjectId): 
 }
 
 /** For one that is made without Git; null where only Git can. */
-export function newRef(studio: Studio, place: TreePlace, id: string, aside: string): NewRef | null {
-  const { platform, format: objectFormat, refFormat } = studio;
+export function newRef(machine: SnapshotMachine, place: TreePlace, id: string, aside: string): NewRef | null {
+  const { platform, format: objectFormat, refFormat } = machine;
   if (refFormat !== "files") return null;
   const config = { objectFormat, refFormat };
   return new NewRef(
@@ -77,8 +77,8 @@ export function newRef(studio: Studio, place: TreePlace, id: string, aside: stri
 }
 
 /** Whether or not it is there. */
-export async function dropRef(studio: Studio, place: TreePlace, id: string): Promise<void> {
-  const { status, stderr } = await studio.git.run(["update-ref", "--no-deref", "-d", refOf(id)], {
+export async function dropRef(machine: SnapshotMachine, place: TreePlace, id: string): Promise<void> {
+  const { status, stderr } = await machine.git.run(["update-ref", "--no-deref", "-d", refOf(id)], {
     cwd: place.commonDir,
   });
   if (status !== 0)
@@ -89,7 +89,7 @@ export async function dropRef(studio: Studio, place: TreePlace, id: string): Pro
 }
 
 function refWriter(
-  { platform, git, format, refFormat }: Studio,
+  { platform, git, format, refFormat }: SnapshotMachine,
   { commonDir }: TreePlace,
   reason: string,
 ): RefWriter {

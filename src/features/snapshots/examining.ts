@@ -6,11 +6,11 @@ import { decode } from "../../identity/path-text";
 import type { ProcessIdentity } from "../../platform/platform";
 import { partial, readContents } from "./contents";
 import type { Descriptor } from "./descriptor";
+import type { DescriptorStore, StoredDescriptor } from "./descriptor-store";
 import { openIntents, type SnapshotIntent } from "./intents";
 import type { TreePlace } from "./listing";
 import { KEEP_MARK } from "./object-sink";
-import type { Shelf, Shelved } from "./shelf";
-import { objectPlace, type Studio } from "./studio";
+import { objectPlace, type SnapshotMachine } from "./snapshot-context";
 
 /** What is wrong with the snapshots of a repository, or good to know. */
 export type Ailment =
@@ -35,49 +35,52 @@ export type Ailment =
   | { readonly what: "marked"; readonly id: string; readonly path: string };
 
 export interface Examined {
-  readonly shelf: Shelf;
+  readonly descriptors: DescriptorStore;
   readonly coordinator: Pick<Coordinator, "facts">;
-  readonly studio: Studio;
+  readonly machine: SnapshotMachine;
   readonly place: TreePlace;
 }
 
 /** All that can be seen without reading objects. Writes nothing, takes no lock. */
-export async function examine(at: Omit<Examined, "studio"> & { readonly studio: Pick<Studio, "platform"> }) {
-  const { shelf, coordinator, studio } = at;
+export async function examine(
+  at: Omit<Examined, "machine"> & { readonly machine: Pick<SnapshotMachine, "platform"> },
+) {
+  const { descriptors, coordinator, machine } = at;
   const intents = new Map((await openIntents(coordinator)).map((intent) => [intent.snapshotId, intent]));
-  const shelved = await shelf.everything();
+  const shelved = await descriptors.everything();
   const ailments: Ailment[] = [];
-  for (const one of shelved) ailments.push(...(await ofShelved(at.studio, one, intents.get(one.id))));
+  for (const one of shelved) ailments.push(...(await ofShelved(at.machine, one, intents.get(one.id))));
   const known = new Set(shelved.map(({ id }) => id));
-  for (const id of await shelf.asides()) ailments.push({ what: "aside", id });
-  for (const [id, intent] of intents) if (!known.has(id)) ailments.push(await unfinished(studio, id, intent));
+  for (const id of await descriptors.asides()) ailments.push({ what: "aside", id });
+  for (const [id, intent] of intents)
+    if (!known.has(id)) ailments.push(await unfinished(machine, id, intent));
   return { ailments, shelved, intents };
 }
 
 async function ofShelved(
-  studio: Pick<Studio, "platform">,
-  { id, isReady, isLost, isSealed, descriptor }: Shelved,
+  machine: Pick<SnapshotMachine, "platform">,
+  { id, isReady, isLost, isSealed, descriptor }: StoredDescriptor,
   intent: SnapshotIntent | undefined,
 ): Promise<Ailment[]> {
   // While one is under way nobody has seen it yet.
-  if (!isReady && intent !== undefined) return [await unfinished(studio, id, intent)];
+  if (!isReady && intent !== undefined) return [await unfinished(machine, id, intent)];
   if (!isReady) return [{ what: isLost ? "lost" : "remains", id }];
   if (descriptor === null) return [{ what: "damaged", id, why: "its descriptor cannot be read" }];
   if (!isSealed) return [{ what: "damaged", id, why: "its descriptor is not the one that was made ready" }];
-  if (intent === undefined || !(await isDead(studio, intent.maker))) return [];
+  if (intent === undefined || !(await isDead(machine, intent.maker))) return [];
   return [{ what: "unlogged", id, descriptor }];
 }
 
 async function unfinished(
-  studio: Pick<Studio, "platform">,
+  machine: Pick<SnapshotMachine, "platform">,
   id: string,
   intent: SnapshotIntent,
 ): Promise<Ailment> {
-  return { what: (await isDead(studio, intent.maker)) ? "unfinished" : "underway", id, intent };
+  return { what: (await isDead(machine, intent.maker)) ? "unfinished" : "underway", id, intent };
 }
 
 export async function isDead(
-  { platform }: Pick<Studio, "platform">,
+  { platform }: Pick<SnapshotMachine, "platform">,
   maker: ProcessIdentity,
 ): Promise<boolean> {
   return (await platform.processes.liveness(maker)) === "dead";
@@ -92,7 +95,7 @@ export async function keptIds(at: Parameters<typeof examine>[0]): Promise<string
 
 /** The same, and every object of every snapshot read and compared with its name and its digest. */
 export async function examineStrictly(at: Examined, onSnapshot: (id: string) => void = () => {}) {
-  const { studio, place } = at;
+  const { machine, place } = at;
   const { ailments, shelved, intents } = await examine(at);
   const refs = await refsNow(at);
   const checked = new Set<string>();
@@ -100,7 +103,7 @@ export async function examineStrictly(at: Examined, onSnapshot: (id: string) => 
     if (!isReady || !isSealed || descriptor === null) continue;
     onSnapshot(id);
     if (refs.get(id) !== descriptor.commit) ailments.push({ what: "unkept", id, commit: descriptor.commit });
-    const why = await whatIsWrong(studio, place, descriptor, checked);
+    const why = await whatIsWrong(machine, place, descriptor, checked);
     if (why !== null) ailments.push({ what: "damaged", id, why });
   }
   const known = new Set([...shelved, ...ailments].map(({ id }) => id));
@@ -108,14 +111,14 @@ export async function examineStrictly(at: Examined, onSnapshot: (id: string) => 
     if (!intents.has(id) && !known.has(id)) ailments.push({ what: "unknown", id });
   for (const { id, path } of await markedPacks(at)) {
     const intent = intents.get(id);
-    if (intent === undefined || (await isDead(studio, intent.maker)))
+    if (intent === undefined || (await isDead(machine, intent.maker)))
       ailments.push({ what: "marked", id, path });
   }
   return { ailments, count: shelved.filter(({ isReady }) => isReady).length };
 }
 
-async function refsNow({ studio, place }: Examined): Promise<Map<string, string>> {
-  const { stdout } = await studio.git.run(
+async function refsNow({ machine, place }: Examined): Promise<Map<string, string>> {
+  const { stdout } = await machine.git.run(
     ["for-each-ref", "--format=%(objectname) %(refname:lstrip=3)", "refs/cotenant/snapshots/"],
     { cwd: place.commonDir },
   );
@@ -124,12 +127,12 @@ async function refsNow({ studio, place }: Examined): Promise<Map<string, string>
 }
 
 async function whatIsWrong(
-  studio: Studio,
+  machine: SnapshotMachine,
   place: TreePlace,
   descriptor: Descriptor,
   checked: Set<string>,
 ): Promise<string | null> {
-  const database = new ObjectDatabase(studio.platform, studio.git, objectPlace(studio, place));
+  const database = new ObjectDatabase(machine.platform, machine.git, objectPlace(machine, place));
   const check = async (oid: string, type: "blob" | "tree") => {
     if (checked.has(oid)) return;
     const seen = await database.check(oid);
@@ -146,7 +149,7 @@ async function whatIsWrong(
     }
   };
   try {
-    const { files } = await readContents(studio, place, descriptor);
+    const { files } = await readContents(machine, place, descriptor);
     for (const { oid, kind } of files) if (kind !== "repository") await check(oid, "blob");
     const { index, stages, skipped } = descriptor;
     for (const tree of [index, stages]) if (tree !== null) await checkTree(tree);
@@ -163,10 +166,10 @@ async function whatIsWrong(
 
 /** Packs of ours that no clearing up may touch. */
 export async function markedPacks({
-  studio,
+  machine,
   place,
-}: Pick<Examined, "studio" | "place">): Promise<{ readonly id: string; readonly path: string }[]> {
-  const { files } = studio.platform;
+}: Pick<Examined, "machine" | "place">): Promise<{ readonly id: string; readonly path: string }[]> {
+  const { files } = machine.platform;
   const directory = `${place.commonDir}/objects/pack`;
   const found: { id: string; path: string }[] = [];
   for (const name of (await files.readDirectory(directory)) ?? []) {

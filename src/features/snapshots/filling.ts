@@ -4,7 +4,7 @@ import type { ObjectId } from "../../git/object-name";
 import { printable } from "../../kernel/ids";
 import type { GitProcess } from "../../platform/git";
 import type { Contents, KeptFile } from "./contents";
-import type { Studio } from "./studio";
+import type { SnapshotMachine } from "./snapshot-context";
 
 const TIMEOUT_MS = 10 * 60_000;
 /** How many objects are asked for before the first answer is read. */
@@ -13,15 +13,15 @@ const CHUNK = 1 << 20;
 
 /** Writes files into an empty place, byte for byte: no filter, no line endings, no umask has a say. */
 export async function fill(
-  studio: Studio,
+  machine: SnapshotMachine,
   commonDir: string,
   root: string,
   contents: Contents,
 ): Promise<void> {
-  const { trees } = studio;
+  const { trees } = machine;
   const at = (path: ByteText) => `${toByteText(root)}/${path}`;
   for (const path of contents.directories.keys()) await trees.makeDirectory(at(path), 0o700);
-  await writeFiles(studio, commonDir, contents.files, async (file) => at(file.path));
+  await writeFiles(machine, commonDir, contents.files, async (file) => at(file.path));
   // Last, and from the inside out: what may not be written could not be filled.
   for (const [path, mode] of [...contents.directories].reverse())
     if (mode !== 0o700) await trees.chmod(at(path), mode);
@@ -29,13 +29,13 @@ export async function fill(
 
 /** Each file to where `target` says, which must be free; null: not at all. */
 export async function writeFiles(
-  studio: Studio,
+  machine: SnapshotMachine,
   commonDir: string,
   files: readonly KeptFile[],
   target: (file: KeptFile) => Promise<ByteText | null>,
   pulse: () => Promise<void> = async () => {},
 ): Promise<void> {
-  const { trees, git } = studio;
+  const { trees, git } = machine;
   const plain = files.filter(({ kind }) => kind !== "repository");
   for (const file of files) {
     if (file.kind !== "repository") continue;
@@ -48,7 +48,7 @@ export async function writeFiles(
     for (let from = 0; from < plain.length; from += AHEAD) {
       const some = plain.slice(from, from + AHEAD);
       reader.write(some.map(({ oid }) => `${oid}\n`).join(""));
-      for (const file of some) await writeOne(studio, reader, file, await target(file));
+      for (const file of some) await writeOne(machine, reader, file, await target(file));
       await pulse();
     }
   } finally {
@@ -57,7 +57,7 @@ export async function writeFiles(
 }
 
 async function writeOne(
-  { trees }: Studio,
+  { trees }: SnapshotMachine,
   reader: GitProcess,
   file: KeptFile,
   path: ByteText | null,

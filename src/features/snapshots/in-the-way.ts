@@ -3,20 +3,20 @@ import { type ByteText, fromByteText, toByteText } from "../../git/byte-text";
 import { printable } from "../../kernel/ids";
 import type { Trees } from "../../platform/trees";
 import type { Captured } from "./capture";
-import type { Darkroom } from "./darkroom";
 import { byBytes } from "./listing";
 import type { Replacement } from "./replacing";
+import type { SnapshotContext } from "./snapshot-context";
 
 /**
  * What is not among the files of now, because Git ignores it, and lies where something is to go. Files and links give way:
  * `hidden` has to be in the precautionary snapshot, too. So do directories in which nothing stays; others cannot.
  */
 export async function clearTheWay(
-  { studio, place }: Pick<Darkroom, "studio" | "place">,
+  { machine, place }: Pick<SnapshotContext, "machine" | "place">,
   plan: Replacement,
   { picture }: Pick<Captured, "picture">,
 ): Promise<{ readonly plan: Replacement; readonly hidden: readonly ByteText[] }> {
-  const at = { trees: studio.trees, root: toByteText(place.root), going: new Set(plan.remove) };
+  const at = { trees: machine.trees, root: toByteText(place.root), going: new Set(plan.remove) };
   const known = new Set(picture.paths);
   const hidden: ByteText[] = [];
   const remove = [...plan.remove];

@@ -3,52 +3,52 @@ import { byteTextOf, fromByteText, isText, toByteText } from "../../git/byte-tex
 import type { WorktreeEntry } from "../../identity/worktree-list";
 import { printable } from "../../kernel/ids";
 import { LONG_MS } from "../worktrees/git-calls";
+import { type AtRisk, isAsCommitted } from "../worktrees/removal-risk";
 import type { Kept } from "../worktrees/removing";
-import { type AtStake, isAsCommitted } from "../worktrees/stake";
 import { type Captured, isUnchanged } from "./capture";
-import type { Darkroom } from "./darkroom";
 import { removeSnapshot } from "./retention";
+import type { SnapshotContext } from "./snapshot-context";
 import { takeSnapshot } from "./taking";
 
-/** Keeps what a worktree has and nothing else has, before it is removed. `room` is that worktree's own. */
+/** Keeps what a worktree has and nothing else has, before it is removed. `context` is that worktree's own. */
 export async function keepBeforeRemoval(
-  room: Darkroom,
+  context: SnapshotContext,
   worktree: WorktreeEntry,
-  stake: AtStake,
+  risk: AtRisk,
   withIgnored: boolean,
 ): Promise<Kept> {
-  const { studio, place, workspace } = room;
-  const needsKeeping = stake.isDirty || stake.tips.length > 0 || withIgnored;
+  const { machine, place, workspace } = context;
+  const needsKeeping = risk.isDirty || risk.tips.length > 0 || withIgnored;
   const { descriptor, captured } = needsKeeping
-    ? await takeSnapshot(room, {
+    ? await takeSnapshot(context, {
         automatic: "remove",
-        tips: stake.tips,
+        tips: risk.tips,
         withIgnored: withIgnored || workspace.config.values["snapshot.ignored"],
       })
     : { descriptor: null, captured: null };
-  await refuseNested(room, captured, worktree).catch(async (error: unknown) => {
+  await refuseNested(context, captured, worktree).catch(async (error: unknown) => {
     // Nothing goes, so nothing had to be kept.
-    if (descriptor !== null) await removeSnapshot(room, descriptor, "not needed").catch(() => {});
+    if (descriptor !== null) await removeSnapshot(context, descriptor, "not needed").catch(() => {});
     throw error;
   });
-  const { git } = studio;
+  const { git } = machine;
   return {
     snapshotId: descriptor?.snapshot_id ?? null,
     isSame: async (root) => {
       if (captured !== null && descriptor !== null)
-        return isUnchanged(studio, { ...place, root }, captured.picture, descriptor.includes_ignored);
-      return isAsCommitted({ git, trees: studio.trees }, { ...worktree, root });
+        return isUnchanged(machine, { ...place, root }, captured.picture, descriptor.includes_ignored);
+      return isAsCommitted({ git, trees: machine.trees }, { ...worktree, root });
     },
   };
 }
 
 /** A repository inside is kept by its commit alone: what it has and nobody else has would be gone. */
 async function refuseNested(
-  { studio, place }: Darkroom,
+  { machine, place }: SnapshotContext,
   captured: Captured | null,
   { root }: WorktreeEntry,
 ): Promise<void> {
-  const { git, trees } = studio;
+  const { git, trees } = machine;
   const listed =
     captured?.parts.byCommit.map(({ path }) => path) ??
     byteTextOf((await git.run(["ls-files", "-z", "-s"], { cwd: root })).stdout)
@@ -74,7 +74,7 @@ async function refuseNested(
 }
 
 /** What would be lost with a repository; null where its remotes have everything. */
-async function onlyThere(git: Darkroom["studio"]["git"], cwd: string): Promise<string | null> {
+async function onlyThere(git: SnapshotContext["machine"]["git"], cwd: string): Promise<string | null> {
   const options = { cwd, timeoutMs: LONG_MS };
   const status = await git.run(
     ["status", "--porcelain", "--ignored=no", "--ignore-submodules=none"],

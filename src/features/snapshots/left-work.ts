@@ -12,7 +12,7 @@ import { effective, leaverOf, type Workers } from "../issues/effective";
 import type { IssueReader } from "../issues/reader";
 import type { FoundIssue } from "../issues/resolve";
 import { worktreeRecords } from "../worktrees/records";
-import { Shelf } from "./shelf";
+import { DescriptorStore } from "./descriptor-store";
 
 /** Who left an issue, and where what they did is: in their worktree while it is there, else in a snapshot or a branch. */
 export interface LeftWork extends Leaver {
@@ -89,7 +89,7 @@ function finder(place: LeftPlace, worktrees: readonly WorktreeEntry[]) {
   const { platform, git, repository, coordinator } = place;
   const records = once(() => worktreeRecords(coordinator));
   const modes = modesFor(repository.config.sharedRepository);
-  const snapshots = once(() => new Shelf(platform, repository.controlDir, modes).all());
+  const snapshots = once(() => new DescriptorStore(platform, repository.controlDir, modes).all());
   const branchExists = async (branch: string) =>
     (
       await git.run(["show-ref", "--verify", "--quiet", `refs/heads/${branch}`], {

@@ -4,49 +4,56 @@ import { settleMakings } from "../worktrees/making";
 import { settleRemovals } from "../worktrees/removing";
 import { removeTree } from "../worktrees/tree-removal";
 import { dropRef, makeRef, startRef } from "./committing";
-import type { Darkroom } from "./darkroom";
+import { refOf } from "./descriptor-store";
 import { type Ailment, examine, examineStrictly, isDead, markedPacks } from "./examining";
 import { RESTORING } from "./inplace";
 import { forget, logReady } from "./milestones";
-import { refOf } from "./shelf";
+import type { SnapshotContext } from "./snapshot-context";
 
 /**
  * Clears up after those who died: what nobody ever saw goes, what everybody sees is logged, what is half made or half
  * removed is finished or undone. Nothing that anybody could miss is touched. Answers what was done, for people.
  */
-export async function clearUp(room: Darkroom): Promise<string[]> {
-  const { session, studio, place, shelf } = room;
+export async function clearUp(context: SnapshotContext): Promise<string[]> {
+  const { session, machine, place, descriptors } = context;
   const done: string[] = [];
-  const { ailments } = await examine({ shelf, coordinator: session.coordinator, studio, place });
-  for (const ailment of ailments) done.push(...(await mendSimple(room, ailment)));
-  for (const { id, path } of await markedPacks({ studio, place })) {
+  const { ailments } = await examine({ descriptors, coordinator: session.coordinator, machine, place });
+  for (const ailment of ailments) done.push(...(await mendSimple(context, ailment)));
+  for (const { id, path } of await markedPacks({ machine, place })) {
     const intent = ailments.find((ailment) => ailment.id === id && ailment.what === "underway");
-    if (intent === undefined) await studio.platform.files.unlink(path);
+    if (intent === undefined) await machine.platform.files.unlink(path);
   }
-  done.push(...(await settleMakings(room)).map((root) => `settled a worktree that was being made: ${root}`));
   done.push(
-    ...(await settleRemovals(room)).map((root) => `settled a worktree that was being removed: ${root}`),
+    ...(await settleMakings(context)).map((root) => `settled a worktree that was being made: ${root}`),
   );
-  done.push(...(await settleRestores(room)));
+  done.push(
+    ...(await settleRemovals(context)).map((root) => `settled a worktree that was being removed: ${root}`),
+  );
+  done.push(...(await settleRestores(context)));
   return done;
 }
 
 /** The same, and what only a close look finds. */
-export async function repair(room: Darkroom): Promise<string[]> {
-  const done = await clearUp(room);
-  const { session, studio, place, shelf } = room;
-  const { ailments } = await examineStrictly({ shelf, coordinator: session.coordinator, studio, place });
+export async function repair(context: SnapshotContext): Promise<string[]> {
+  const done = await clearUp(context);
+  const { session, machine, place, descriptors } = context;
+  const { ailments } = await examineStrictly({
+    descriptors,
+    coordinator: session.coordinator,
+    machine,
+    place,
+  });
   for (const ailment of ailments) {
-    if (ailment.what === "lost") done.push(await setAside(room, ailment.id));
+    if (ailment.what === "lost") done.push(await setAside(context, ailment.id));
     if (ailment.what !== "unkept") continue;
-    const { status } = await studio.git.run(["cat-file", "-e", `${ailment.commit}^{commit}`], {
+    const { status } = await machine.git.run(["cat-file", "-e", `${ailment.commit}^{commit}`], {
       cwd: place.commonDir,
     });
-    const taken = await studio.git.run(["show-ref", "--verify", "--quiet", refOf(ailment.id)], {
+    const taken = await machine.git.run(["show-ref", "--verify", "--quiet", refOf(ailment.id)], {
       cwd: place.commonDir,
     });
     if (status !== 0 || taken.status === 0) continue;
-    const writer = await startRef(studio, place, ailment.id);
+    const writer = await startRef(machine, place, ailment.id);
     try {
       await makeRef(writer, ailment.id, ailment.commit);
     } finally {
@@ -58,31 +65,31 @@ export async function repair(room: Darkroom): Promise<string[]> {
 }
 
 /** Its ref stays, and with it all that it holds. */
-async function setAside({ session, shelf }: Darkroom, id: string): Promise<string> {
+async function setAside({ session, descriptors }: SnapshotContext, id: string): Promise<string> {
   await session.write([], {
     about: `snapshot ${id}`,
     facts: [],
     body: async () => {
-      await shelf.setAside(id);
+      await descriptors.setAside(id);
       return { type: "snapshot.set_aside", payload: { snapshot_id: id }, facts: new Map(), answer: null };
     },
   });
   return `set aside snapshot ${id}, whose .READY is gone; its files: git show ${refOf(id)}`;
 }
 
-async function mendSimple(room: Darkroom, ailment: Ailment): Promise<string[]> {
-  const { studio, place, shelf } = room;
+async function mendSimple(context: SnapshotContext, ailment: Ailment): Promise<string[]> {
+  const { machine, place, descriptors } = context;
   const { id } = ailment;
   if (ailment.what === "unlogged") {
-    await logReady(room, ailment.descriptor);
+    await logReady(context, ailment.descriptor);
     return [`logged snapshot ${id}, which was ready`];
   }
   if (ailment.what !== "unfinished" && ailment.what !== "remains") return [];
-  await clearRefLock(room, id);
-  if (ailment.what === "unfinished") await forget(room, id);
+  await clearRefLock(context, id);
+  if (ailment.what === "unfinished") await forget(context, id);
   else {
-    await dropRef(studio, place, id);
-    await shelf.clear(id);
+    await dropRef(machine, place, id);
+    await descriptors.clear(id);
   }
   return [`cleared away what was left of snapshot ${id}`];
 }
@@ -90,21 +97,21 @@ async function mendSimple(room: Darkroom, ailment: Ailment): Promise<string[]> {
 /** As PROTOCOL 19: whoever locked the ref is dead, and nobody else ever names it. */
 const QUIET_MS = 10_000;
 
-async function clearRefLock({ studio, place }: Darkroom, id: string): Promise<void> {
-  const { files, clock } = studio.platform;
+async function clearRefLock({ machine, place }: SnapshotContext, id: string): Promise<void> {
+  const { files, clock } = machine.platform;
   const lock = `${place.commonDir}/${refOf(id)}.lock`;
   const stat = await files.lstat(lock);
   if (stat !== null && stat.mtimeMs < clock.wallMs() - QUIET_MS) await files.unlink(lock);
 }
 
 /** In-place restores whose process died: what was laid out goes; what was there before is a snapshot. */
-async function settleRestores(room: Darkroom): Promise<string[]> {
-  const { session, studio, trees } = room;
+async function settleRestores(context: SnapshotContext): Promise<string[]> {
+  const { session, machine, trees } = context;
   const done: string[] = [];
   for (const [name, { value }] of await session.coordinator.facts({ kinds: [RESTORING] })) {
     const { maker, bench, before } = value;
     if (typeof maker !== "object" || maker === null || typeof bench !== "string") continue;
-    if (!(await isDead(studio, maker as Parameters<typeof isDead>[1]))) continue;
+    if (!(await isDead(machine, maker as Parameters<typeof isDead>[1]))) continue;
     if (/\/\.cotenant\/restore\.new-[0-9a-f]{12}$/.test(bench)) await removeTree(trees, toByteText(bench));
     await session.write([], {
       about: `restore in ${worktreeOf(name)}`,

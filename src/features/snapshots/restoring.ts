@@ -6,14 +6,13 @@ import { COLUMN, KINDS, ROW } from "../../platform/trees";
 import { ask, LONG_MS } from "../worktrees/git-calls";
 import { makeWorktree } from "../worktrees/making";
 import { type Contents, partial, readContents } from "./contents";
-import type { Darkroom } from "./darkroom";
 import type { Descriptor } from "./descriptor";
 import { fill } from "./filling";
 import { Hasher } from "./hashing";
 import type { TreePlace } from "./listing";
 import { digestLine, digestOf } from "./parts";
 import { modeAt } from "./picture";
-import type { Studio } from "./studio";
+import type { SnapshotContext, SnapshotMachine } from "./snapshot-context";
 
 export interface Restored {
   readonly worktreeId: WorktreeId;
@@ -23,39 +22,39 @@ export interface Restored {
 
 /** A new worktree with exactly what the snapshot holds. Needs no lock: nothing that is there is touched. */
 export async function restoreAnew(
-  room: Darkroom,
+  context: SnapshotContext,
   descriptor: Descriptor,
   wanted: { readonly place: string; readonly branch: string | null },
 ): Promise<Restored> {
-  const { studio, place, session } = room;
-  const contents = await readContents(studio, place, descriptor);
+  const { machine, place, session } = context;
+  const contents = await readContents(machine, place, descriptor);
   // Without a commit a branch is only a name, which HEAD has.
   const branch = descriptor.head === null ? null : wanted.branch;
-  const { worktreeId } = await makeWorktree(room, {
+  const { worktreeId } = await makeWorktree(context, {
     place: wanted.place,
     branch,
     isNewBranch: branch !== null,
     commit: descriptor.head ?? descriptor.commit,
     record: { agentId: session.actor.agentId, issueId: null, snapshotId: descriptor.snapshot_id },
     fill: async (root) => {
-      await fill(studio, place.commonDir, root, contents);
-      await checkFilled(studio, { ...place, root }, contents, descriptor);
-      await restoreIndex(room, descriptor, root, wanted.branch);
-      await studio.trees.syncAll(toByteText(root));
+      await fill(machine, place.commonDir, root, contents);
+      await checkFilled(machine, { ...place, root }, contents, descriptor);
+      await restoreIndex(context, descriptor, root, wanted.branch);
+      await machine.trees.syncAll(toByteText(root));
     },
   });
-  const root = (await studio.platform.files.realPath(wanted.place)) ?? wanted.place;
+  const root = (await machine.platform.files.realPath(wanted.place)) ?? wanted.place;
   return { worktreeId, root, files: contents.files.length };
 }
 
 /** Reads everything back from the disk: a restored worktree is equal, file by file, or it is none. */
 export async function checkFilled(
-  studio: Studio,
+  machine: SnapshotMachine,
   place: TreePlace,
   contents: Contents,
   descriptor: Descriptor,
 ): Promise<void> {
-  const { trees, platform, git, format } = studio;
+  const { trees, platform, git, format } = machine;
   const root = toByteText(place.root);
   const files = contents.files.filter(({ kind }) => kind !== "repository");
   const paths = files.map(({ path }) => path);
@@ -81,12 +80,12 @@ export async function checkFilled(
 
 /** The user's index as it was; the files are there already. */
 async function restoreIndex(
-  { studio }: Darkroom,
+  { machine }: SnapshotContext,
   descriptor: Descriptor,
   root: string,
   branch: string | null,
 ): Promise<void> {
-  const { git } = studio;
+  const { git } = machine;
   const call = (args: readonly string[], input?: Uint8Array) =>
     ask(
       git,

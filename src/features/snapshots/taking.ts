@@ -8,13 +8,13 @@ import { SCHEMA_VERSION } from "../../store/schema";
 import { accessOf } from "../worktrees/access";
 import { recordName } from "../worktrees/records";
 import { underWriterLock, writerKey } from "../worktrees/writer-lock";
+import { type BaseSnapshot, baseSnapshotOf, isKept } from "./base-snapshot";
 import { type Captured, capture, remember } from "./capture";
 import { commitCaptured, makeRef, newRef, startRef } from "./committing";
-import type { Darkroom } from "./darkroom";
 import type { Consistency, Descriptor, Occasion } from "./descriptor";
-import { type Ground, groundOf, isKept } from "./ground";
 import { latestName, openIntents } from "./intents";
 import { aboutOf, forget, intend, logReady, makeReady } from "./milestones";
+import type { SnapshotContext } from "./snapshot-context";
 import { cachePath, saveRemembered } from "./stat-cache";
 
 export interface SnapshotWish {
@@ -43,16 +43,16 @@ export interface Taken {
  * PROTOCOL 22: intent, objects and ref, descriptor, and then the token check, `.READY` and the log's line in one critical
  * section. Whoever dies before that leaves nothing that anybody sees.
  */
-export async function takeSnapshot(room: Darkroom, wish: SnapshotWish = {}): Promise<Taken> {
-  const { session } = room;
+export async function takeSnapshot(context: SnapshotContext, wish: SnapshotWish = {}): Promise<Taken> {
+  const { session } = context;
   const { worktreeId } = session.actor;
-  const earlier = await remembered(room, wish);
+  const earlier = await remembered(context, wish);
   if (earlier !== null) return { descriptor: earlier, captured: null, replayed: true };
   await refuseWrongSecret(session, wish.secret ?? null);
   if ((await accessOf(session.coordinator, worktreeId)) === "shared") {
     refuseQuiesced(wish, worktreeId);
     refuseToken(wish.fencingToken ?? null, null);
-    return make(room, { ...wish, consistency: "best_effort" }, null);
+    return make(context, { ...wish, consistency: "best_effort" }, null);
   }
   for (let attempt = 1; ; attempt++) {
     let isOfProcess = false;
@@ -60,7 +60,7 @@ export async function takeSnapshot(room: Darkroom, wish: SnapshotWish = {}): Pro
       return await underWriterLock(session, ({ fencingToken, bind }) => {
         isOfProcess = bind === "process";
         refuseToken(wish.fencingToken ?? null, fencingToken);
-        return make(room, { ...wish, consistency: wish.consistency ?? "quiesced" }, fencingToken);
+        return make(context, { ...wish, consistency: wish.consistency ?? "quiesced" }, fencingToken);
       });
     } catch (error) {
       if (!isToBeTriedAgain(error, session, isOfProcess) || attempt === MOST_ATTEMPTS) throw error;
@@ -88,7 +88,7 @@ function isToBeTriedAgain(error: unknown, { actor }: Session, isOfProcess: boole
   );
 }
 
-function withoutGround({ keeper }: Ground): CotenantError {
+function withoutBase({ keeper }: BaseSnapshot): CotenantError {
   return new CotenantError("E_PARTIAL_SNAPSHOT", `snapshot ${keeper.snapshot_id} was removed meanwhile`, {
     hint: "take it again",
     data: { ground: keeper.snapshot_id },
@@ -124,19 +124,22 @@ export function refuseToken(believed: number | null, actual: number | null): voi
 }
 
 /** What an earlier call with the same request id came to, finished if it only lacked the last word. */
-async function remembered(room: Darkroom, { requestId = null }: SnapshotWish): Promise<Descriptor | null> {
-  const { session, shelf } = room;
+async function remembered(
+  context: SnapshotContext,
+  { requestId = null }: SnapshotWish,
+): Promise<Descriptor | null> {
+  const { session, descriptors } = context;
   if (requestId === null) return null;
   for (const intent of await openIntents(session.coordinator)) {
     if (intent.requestId !== requestId || intent.agentId !== session.actor.agentId) continue;
-    const { isReady, descriptor } = await shelf.look(intent.snapshotId);
-    if (isReady && descriptor !== null) await logReady(room, descriptor, requestId);
+    const { isReady, descriptor } = await descriptors.look(intent.snapshotId);
+    if (isReady && descriptor !== null) await logReady(context, descriptor, requestId);
   }
   const about = aboutOf(session.actor.worktreeId);
   const written = await session.write([], { about, facts: [], requestId, body: async () => null });
   if (!written.replayed) return null;
   const id = String(written.record.result?.["snapshot_id"] ?? "");
-  const { isReady, descriptor } = await shelf.look(id);
+  const { isReady, descriptor } = await descriptors.look(id);
   if (isReady && descriptor !== null) return descriptor;
   throw new CotenantError("E_NOT_FOUND", `snapshot ${id} was taken with that request id, and is gone since`, {
     hint: "make a new request id for a new snapshot",
@@ -144,36 +147,36 @@ async function remembered(room: Darkroom, { requestId = null }: SnapshotWish): P
   });
 }
 
-async function make(room: Darkroom, wish: SnapshotWish, token: number | null): Promise<Taken> {
-  const { workspace, session, studio, place, shelf } = room;
-  const { platform } = studio;
+async function make(context: SnapshotContext, wish: SnapshotWish, token: number | null): Promise<Taken> {
+  const { workspace, session, machine, place, descriptors } = context;
+  const { platform } = machine;
   const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
-  await intend(room, id, wish.requestId ?? null, token);
+  await intend(context, id, wish.requestId ?? null, token);
   let captured: Captured | null = null;
   let writer: RefWriter | null = null;
   try {
     const withIgnored = wish.withIgnored ?? workspace.config.values["snapshot.ignored"];
-    const ground = await groundOf(room, withIgnored);
-    captured = await capture(studio, place, {
+    const base = await baseSnapshotOf(context, withIgnored);
+    captured = await capture(machine, place, {
       id,
       withIgnored,
       isQuiesced: wish.consistency === "quiesced",
-      remembered: ground?.remembered ?? null,
-      nowMs: await fileTimeMs(room),
+      remembered: base?.remembered ?? null,
+      nowMs: await fileTimeMs(context),
       onChange: async () => {
-        writer = await startRef(studio, place, id);
+        writer = await startRef(machine, place, id);
       },
-      pulse: token === null ? async () => {} : pulseOf(room),
+      pulse: token === null ? async () => {} : pulseOf(context),
     });
-    const descriptor = await develop(room, { id, wish, token, withIgnored, writer, ground }, captured);
-    await makeReady(room, descriptor, wish, token);
+    const descriptor = await develop(context, { id, wish, token, withIgnored, writer, base }, captured);
+    await makeReady(context, descriptor, wish, token);
     const path = cachePath(workspace.repository.controlDir, session.actor.worktreeId, withIgnored);
     const modes = modesFor(workspace.repository.config.sharedRepository);
-    if (!captured.isSame) await saveRemembered(platform, path, remember(studio, id, captured), modes);
+    if (!captured.isSame) await saveRemembered(platform, path, remember(machine, id, captured), modes);
     return { descriptor, captured, replayed: false };
   } catch (error) {
     // Once it is ready it stays, whatever failed afterwards.
-    if (!(await shelf.look(id)).isReady) await forget(room, id).catch(() => {});
+    if (!(await descriptors.look(id)).isReady) await forget(context, id).catch(() => {});
     throw error;
   } finally {
     await (writer as RefWriter | null)?.close();
@@ -182,13 +185,13 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
 }
 
 /** The log was written just now: its time is the present, as files are stamped. */
-async function fileTimeMs({ workspace, studio }: Darkroom): Promise<number> {
-  return (await studio.platform.files.stat(workspace.store.layout.log))?.mtimeMs ?? 0;
+async function fileTimeMs({ workspace, machine }: SnapshotContext): Promise<number> {
+  return (await machine.platform.files.stat(workspace.store.layout.log))?.mtimeMs ?? 0;
 }
 
 /** Objects, ref and descriptor, each on the disk before the next. */
 async function develop(
-  room: Darkroom,
+  context: SnapshotContext,
   order: {
     readonly id: Ulid;
     readonly wish: SnapshotWish;
@@ -196,22 +199,22 @@ async function develop(
     readonly withIgnored: boolean;
     /** The Git that makes the ref; null where it may be done without. */
     readonly writer: RefWriter | null;
-    readonly ground: Ground | null;
+    readonly base: BaseSnapshot | null;
   },
   captured: Captured,
 ): Promise<Descriptor> {
-  const { id, wish, token, withIgnored, writer, ground } = order;
-  const { session, studio, place, shelf } = room;
+  const { id, wish, token, withIgnored, writer, base } = order;
+  const { session, machine, place, descriptors } = context;
   const { worktreeId, agentId } = session.actor;
   const { picture, parts, sink } = captured;
   const { note = null, tags = [], tips = [], automatic = null } = wish;
-  const atMs = studio.platform.clock.wallMs();
+  const atMs = machine.platform.clock.wallMs();
   const commit = await commitCaptured(captured, { id, worktreeId, agentId, note, atMs, tips });
-  const gone = await keep(room, { id, writer, commit }, sink);
+  const gone = await keep(context, { id, writer, commit }, sink);
   await sink.settle();
   // What the other one kept until now, this one keeps from now on; else something may be gone already.
-  if (ground !== null && !(await isKept(room, ground.keeper))) throw withoutGround(ground);
-  const parent = await cameBefore(room);
+  if (base !== null && !(await isKept(context, base.keeper))) throw withoutBase(base);
+  const parent = await cameBefore(context);
   const { head, branch, index, stages, skipped, files, bytes, digest } = parts;
   const descriptor: Descriptor = {
     schema_version: SCHEMA_VERSION,
@@ -234,23 +237,23 @@ async function develop(
     by_commit: parts.byCommit.slice(0, MOST_NAMED).map((one) => ({ ...one, path: fromByteText(one.path) })),
     left_out: parts.leftOut.slice(0, MOST_NAMED).map((one) => ({ ...one, path: fromByteText(one.path) })),
   };
-  await shelf.put(descriptor);
+  await descriptors.put(descriptor);
   await gone.git;
   return descriptor;
 }
 
 /** The objects, and then the ref that keeps them. Where nothing has changed, not even that takes the start of a Git. */
 async function keep(
-  { studio, place, shelf }: Darkroom,
+  { machine, place, descriptors }: SnapshotContext,
   order: { readonly id: Ulid; readonly writer: RefWriter | null; readonly commit: string },
   sink: Captured["sink"],
 ): Promise<{ readonly git: Promise<void> }> {
   const { id, commit } = order;
-  const own = order.writer === null ? newRef(studio, place, id, await shelf.aside(id)) : null;
+  const own = order.writer === null ? newRef(machine, place, id, await descriptors.aside(id)) : null;
   // Together: a disk takes them as one. It is no ref before the objects are there.
   await Promise.all([own?.stage(commit), sink.flush()]);
-  if (own !== null && (await own.appear(studio.git))) return { git: Promise.resolve() };
-  const writer = order.writer ?? (await startRef(studio, place, id));
+  if (own !== null && (await own.appear(machine.git))) return { git: Promise.resolve() };
+  const writer = order.writer ?? (await startRef(machine, place, id));
   try {
     await makeRef(writer, id, commit);
   } catch (error) {
@@ -262,7 +265,7 @@ async function keep(
 }
 
 /** The last one of this worktree, or the one that it was restored from. */
-async function cameBefore({ session }: Darkroom): Promise<string | null> {
+async function cameBefore({ session }: SnapshotContext): Promise<string | null> {
   const { worktreeId } = session.actor;
   const names = [latestName(worktreeId), recordName(worktreeId)];
   const facts = await session.coordinator.facts({ names });
@@ -278,8 +281,8 @@ const MOST_NAMED = 1_000;
 const PULSE_MS = 20_000;
 
 /** A long read must not outlive its own lock, and stops where it has lost it. */
-export function pulseOf({ session, studio }: Darkroom): () => Promise<void> {
-  const { clock } = studio.platform;
+export function pulseOf({ session, machine }: SnapshotContext): () => Promise<void> {
+  const { clock } = machine.platform;
   let last = clock.monotonicMs();
   return async () => {
     if (clock.monotonicMs() - last < PULSE_MS) return;

@@ -10,8 +10,8 @@ import { makeWorktree, placeTaken, settleMakings } from "./making";
 import { checkBranch, defaultPlace, normal } from "./naming";
 import { dropBranch, type NewBranch } from "./new-branch";
 import { machineOf, oneAtATime, realPlace, type Yard } from "./place";
+import { isAsCommitted } from "./removal-risk";
 import { removeWorktree } from "./removing";
-import { isAsCommitted } from "./stake";
 
 export interface Creation {
   readonly branch: string;

@@ -8,7 +8,7 @@ import { askLine, askMaybe, LONG_MS } from "./git-calls";
 import { type Ending, endHomeless, storedId } from "./homeless";
 import { machineOf, oneAtATime, realPlace, type Yard } from "./place";
 import { recordName } from "./records";
-import { loneCommits } from "./stake";
+import { loneCommits } from "./removal-risk";
 import { removeTree } from "./tree-removal";
 
 /** A worktree that is not there any more, and what was kept of it. */

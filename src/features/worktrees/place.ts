@@ -7,6 +7,7 @@ import type { Descriptor, Later, Platform } from "../../platform/platform";
 import type { Trees } from "../../platform/trees";
 import { modesFor } from "../../store/layout";
 import { gitFailure, LONG_MS } from "./git-calls";
+import { normal } from "./naming";
 
 /** What making and taking away worktrees works with. */
 export interface Yard {
@@ -20,6 +21,11 @@ export async function realPlace(files: Pick<Platform["files"], "realPath">, path
   const real = await files.realPath(path);
   const parent = real === null ? parentOf(path) : null;
   return real ?? (parent === null ? path : joinPath(await realPlace(files, parent), nameIn(path)));
+}
+
+/** Where a path leads that somebody has written, seen from where they stand. It need not exist. */
+export function placeNamed({ surroundings }: Workspace, path: string): string {
+  return normal(path.startsWith("/") ? path : `${surroundings.cwd}/${path}`);
 }
 
 export function machineOf({ workspace }: Yard): { readonly platform: Platform; readonly git: LastingGit } {

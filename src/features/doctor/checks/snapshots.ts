@@ -1,7 +1,7 @@
 import type { LastingGit } from "../../../platform/git";
 import type { Trees } from "../../../platform/trees";
+import { DescriptorStore } from "../../snapshots/descriptor-store";
 import { type Ailment, examine, examineStrictly } from "../../snapshots/examining";
-import { Shelf } from "../../snapshots/shelf";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 import { many } from "../words";
@@ -31,14 +31,14 @@ export function strictSnapshotsCheck({
     name: "snapshots",
     async look(patient) {
       const { platform, repository } = patient;
-      const studio = {
+      const machine = {
         platform,
         git,
         trees,
         format: repository.config.objectFormat,
         refFormat: repository.config.refFormat,
       };
-      const { ailments, count } = await examineStrictly({ ...examined(patient), studio });
+      const { ailments, count } = await examineStrictly({ ...examined(patient), machine });
       const found = ailments.map((ailment) => reported(ailment, true));
       return found.length === 0
         ? [ok(`${many(count, "snapshot", "snapshots")}, each with all that it holds`)]
@@ -50,9 +50,9 @@ export function strictSnapshotsCheck({
 function examined({ platform, repository, modes, coordinator }: Patient) {
   const { worktreeRoot: root, gitDir, commonDir, controlDir } = repository;
   return {
-    shelf: new Shelf(platform, controlDir, modes),
+    descriptors: new DescriptorStore(platform, controlDir, modes),
     coordinator,
-    studio: { platform },
+    machine: { platform },
     place: { root, gitDir, commonDir },
   };
 }

@@ -3,9 +3,8 @@ import { count } from "../../../cli/terminal/render";
 import { Workspace } from "../../../coordinator/workspace";
 import { missedDaemon } from "../../../daemon/missed";
 import { CotenantError } from "../../../errors/cotenant-error";
-import { nodeTrees } from "../../../platform/node/trees";
-import { darkroomIn } from "../../snapshots/darkroom";
 import { repair } from "../../snapshots/repairing";
+import { snapshotContext } from "../../snapshots/snapshot-context";
 import { lookAround } from "../../watch/commands/status-report";
 import { CHECKS } from "../checks";
 import { strictSnapshotsCheck } from "../checks/snapshots";
@@ -32,7 +31,7 @@ export const command: Command = {
       });
     const machine = context.surroundings();
     const repaired = parsed.has("repair") ? await mend(context, parsed) : [];
-    const strict = strictSnapshotsCheck({ git: machine.git, trees: nodeTrees() });
+    const strict = strictSnapshotsCheck({ git: machine.git, trees: await machine.tools.trees() });
     const checks = parsed.has("strict")
       ? CHECKS.map((check) => (check.name === strict.name ? strict : check))
       : CHECKS;
@@ -74,7 +73,7 @@ async function forAPerson(context: Context, parsed: Parsed): Promise<number | nu
 }
 
 async function mend(context: Context, parsed: Parsed): Promise<string[]> {
-  return repair(await darkroomIn(await open(context, parsed), nodeTrees()));
+  return repair(await snapshotContext(await open(context, parsed)));
 }
 
 /** Apart from the command's own, whose warnings the checks tell. */

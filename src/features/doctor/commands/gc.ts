@@ -6,7 +6,6 @@ import type { Session } from "../../../coordinator/session";
 import type { Workspace } from "../../../coordinator/workspace";
 import { fileFailure } from "../../../errors/cotenant-error";
 import { clearUnfinished } from "../../../identity/worktree-file";
-import { nodeTrees } from "../../../platform/node/trees";
 import { tidy } from "../../../store/housekeeping";
 import { lookingAt } from "../../guard/commands/trespass-text";
 import { escalated } from "../../guard/escalating";
@@ -22,8 +21,8 @@ import { forgetOldViolations } from "../../hooks/violations";
 import { issuesIn, underMutex } from "../../issues/desk";
 import { settleIssues } from "../../issues/settle";
 import { clearIndexes } from "../../publish/agent-index";
-import { readingRoomIn } from "../../snapshots/darkroom";
 import { clearUp } from "../../snapshots/repairing";
+import { snapshotContext } from "../../snapshots/snapshot-context";
 import { endForgotten, homelessAmong } from "../../worktrees/homeless";
 
 export const command: Command = {
@@ -68,7 +67,7 @@ export const command: Command = {
     );
     await tidyGuard(workspace.surroundings.platform, coordinator, session, reach);
     await clearDataPlane(workspace, session);
-    await clearUp({ ...readingRoomIn(workspace, nodeTrees()), session });
+    await clearUp(await snapshotContext(workspace));
     const text = [
       `logged the end of ${count(leases.length, "lease")}`,
       ...(report.packed.length === 0 ? [] : [`packed ${count(report.packed.length, "log segment")}`]),

@@ -135,9 +135,7 @@ async function resynced(parsed: Parsed, workspace: Workspace, open: OpenLedger):
   const { actor } = await workspace.session("write");
   // The next sync brings what the remote has into this worktree's issues.
   const { precaution } = await import("../../snapshots/precaution");
-  const { darkroomIn } = await import("../../snapshots/darkroom");
-  const { nodeTrees } = await import("../../../platform/node/trees");
-  const kept = await precaution(await darkroomIn(workspace, nodeTrees()), "resync");
+  const kept = await precaution(workspace, "resync");
   if (kept.failure !== null) throw kept.failure;
   const { backup, head, claims } = await forceResync(open, actor);
   return {

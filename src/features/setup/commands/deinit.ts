@@ -9,7 +9,6 @@ import { listWorktrees } from "../../../identity/worktree-list";
 import { clearRemains, type Remains, remainsIn } from "../../../identity/worktree-remains";
 import type { Lease } from "../../../kernel/lease";
 import { endingCommand, heldBy } from "../../../kernel/words";
-import { nodeTrees } from "../../../platform/node/trees";
 import { dismantle, removedStores } from "../../../store/dismantle";
 import type { LogActor } from "../../../store/envelope";
 import { projectDesk } from "../../harnesses/desk";
@@ -19,8 +18,8 @@ import { planRemoval, removeHooks } from "../../hooks/installing/install";
 import { MergeDriver } from "../../issues/merge-driver";
 import { ticketKeys } from "../../locks/commands/output";
 import { dropRef } from "../../snapshots/committing";
-import { readingRoomIn } from "../../snapshots/darkroom";
 import { keptIds } from "../../snapshots/examining";
+import { snapshotReader } from "../../snapshots/snapshot-context";
 import { isAsInitMadeIt } from "./scaffold";
 
 export const command: Command = {
@@ -57,9 +56,12 @@ export const command: Command = {
     const { head } = await workspace.coordinator.snapshot();
     let own: readonly Lease[] = [];
     let givenBack: readonly string[] = [];
-    const { studio, place, shelf } = readingRoomIn(workspace, nodeTrees());
-    const examined = { shelf, coordinator: workspace.coordinator, studio, place };
-    const snapshots = [...(await shelf.everything()).map(({ id }) => id), ...(await shelf.asides())];
+    const { machine, place, descriptors } = await snapshotReader(workspace);
+    const examined = { descriptors, coordinator: workspace.coordinator, machine, place };
+    const snapshots = [
+      ...(await descriptors.everything()).map(({ id }) => id),
+      ...(await descriptors.asides()),
+    ];
     const inspect = async () => {
       own = await refuseWhileOthersWork(workspace, me);
       if (!parsed.has("snapshots")) refuseSnapshots((await keptIds(examined)).length);
@@ -80,7 +82,7 @@ export const command: Command = {
       // All of them go: nobody else's needs to stay hidden.
       for (const { desk: settings, plan } of agents) await removeAgents(settings, { ...plan, others: [] });
       // Their descriptors are gone with the store.
-      for (const id of snapshots) await dropRef(studio, place, id);
+      for (const id of snapshots) await dropRef(machine, place, id);
       for (const worktree of remains) await clearRemains(platform, worktree);
     }
     const controls = [...(hasStore ? [repository.controlDir] : []), ...leftBehind];

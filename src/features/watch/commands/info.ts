@@ -15,15 +15,9 @@ import { archivedSegments } from "../../../store/segments";
 import { fileSystemOf } from "../../doctor/file-system";
 import { examine, type Patient } from "../../doctor/patient";
 import { presenceOf } from "../../doctor/tree";
-import {
-  bytesText,
-  noteText,
-  snapshotJson,
-  snapshotMeant,
-  warningWords,
-} from "../../snapshots/commands/snapshots";
+import { bytesText, noteText, snapshotJson, warningWords } from "../../snapshots/commands/output";
 import { warningsOf } from "../../snapshots/descriptor";
-import { Shelf } from "../../snapshots/shelf";
+import { DescriptorStore, snapshotMeant } from "../../snapshots/descriptor-store";
 import { accessJson, accessOf, accessText } from "../../worktrees/access";
 
 export const command: Command = {
@@ -194,7 +188,7 @@ async function gitVersion({ place, repository }: Patient): Promise<string | null
 
 async function snapshotsOf({ platform, place, repository, modes, coordinator }: Patient) {
   const { worktreeId } = (await readWorktreeIdentity(platform, place.git, repository)).identity;
-  const all = await new Shelf(platform, repository.controlDir, modes).all();
+  const all = await new DescriptorStore(platform, repository.controlDir, modes).all();
   const own = all.filter(({ worktree_id: id }) => id === worktreeId);
   const latest = own.at(-1);
   return {

@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a snapshot without its mark counts as taken away",
-    file: "src/features/snapshots/shelf.ts",
+    file: "src/features/snapshots/descriptor-store.ts",
     from: "isLost: ready === null && bytes !== null && !isRemoved,",
     to: "isLost: false,",
     test: "tests/scenarios/snapshots.test.ts",

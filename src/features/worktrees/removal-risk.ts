@@ -9,7 +9,7 @@ import { machineOf, type Yard } from "./place";
 import { gitState, isDirty } from "./surveying";
 
 /** What would be gone with a worktree, besides files. */
-export interface AtStake {
+export interface AtRisk {
   readonly isDirty: boolean;
   /** Commits that only this worktree's HEAD or its history lead to. */
   readonly tips: readonly string[];
@@ -26,7 +26,7 @@ const UNDER_WAY: Readonly<Record<string, string>> = {
   BISECT_LOG: "a bisection",
 };
 
-export async function atStake(yard: Yard, worktree: WorktreeEntry): Promise<AtStake> {
+export async function atRisk(yard: Yard, worktree: WorktreeEntry): Promise<AtRisk> {
   const { git, platform } = machineOf(yard);
   return {
     isDirty: !(await isAsCommitted({ git, trees: yard.trees }, worktree)),

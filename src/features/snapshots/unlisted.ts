@@ -13,7 +13,7 @@ const MOST_LEVELS = 200;
 /** What Git does not list, and does not ignore either. */
 export interface Unlisted {
   /** Directories that no listed file is in: Git keeps no trace of them, people miss them. */
-  readonly hollow: ByteText[];
+  readonly unlisted: ByteText[];
   /** Pipes, sockets and devices. */
   readonly odd: ByteText[];
 }
@@ -35,7 +35,7 @@ export async function findUnlisted(
   isKnown: (directory: ByteText) => boolean,
   withIgnored: boolean,
 ): Promise<Unlisted> {
-  const hollow: ByteText[] = [];
+  const unlisted: ByteText[] = [];
   const odd: ByteText[] = [];
   let look = [...fresh];
   for (let level = 0; look.length > 0 && level < MOST_LEVELS; level++) {
@@ -55,11 +55,11 @@ export async function findUnlisted(
       const directory = path.slice(0, -1);
       // A repository of its own, which Git lists by itself where it matters.
       if ((await trees.look(`${root}/${directory}/.git`)) !== null) continue;
-      hollow.push(directory);
+      unlisted.push(directory);
       look.push(directory);
     }
   }
-  return { hollow, odd };
+  return { unlisted, odd };
 }
 
 async function notIgnored(git: Git, place: TreePlace, paths: readonly ByteText[]): Promise<ByteText[]> {

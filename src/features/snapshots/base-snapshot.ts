@@ -1,26 +1,29 @@
 import { readRef } from "../../git/refs";
-import type { Darkroom } from "./darkroom";
 import type { Descriptor } from "./descriptor";
+import { refOf } from "./descriptor-store";
 import type { Parts } from "./parts";
-import { refOf } from "./shelf";
+import type { SnapshotContext } from "./snapshot-context";
 import { cachePath, loadRemembered, type Remembered } from "./stat-cache";
 
 /** What a new snapshot may build on: what the last one saw, and one that keeps all of its objects alive. */
-export interface Ground {
+export interface BaseSnapshot {
   readonly remembered: Remembered;
   readonly keeper: Descriptor;
 }
 
 /** Null where nothing is remembered, or nothing keeps it. */
-export async function groundOf(room: Darkroom, withIgnored: boolean): Promise<Ground | null> {
-  const { workspace, session, studio, shelf } = room;
+export async function baseSnapshotOf(
+  context: SnapshotContext,
+  withIgnored: boolean,
+): Promise<BaseSnapshot | null> {
+  const { workspace, session, machine, descriptors } = context;
   const path = cachePath(workspace.repository.controlDir, session.actor.worktreeId, withIgnored);
-  const remembered = await loadRemembered(studio.platform, path);
+  const remembered = await loadRemembered(machine.platform, path);
   if (remembered === null) return null;
-  const { isReady, descriptor: own } = await shelf.look(remembered.snapshotId);
-  if (isReady && own !== null && (await isKept(room, own))) return { remembered, keeper: own };
-  for (const keeper of await shelf.all())
-    if (holdsAll(keeper, remembered) && (await isKept(room, keeper))) return { remembered, keeper };
+  const { isReady, descriptor: own } = await descriptors.look(remembered.snapshotId);
+  if (isReady && own !== null && (await isKept(context, own))) return { remembered, keeper: own };
+  for (const keeper of await descriptors.all())
+    if (holdsAll(keeper, remembered) && (await isKept(context, keeper))) return { remembered, keeper };
   return null;
 }
 
@@ -41,11 +44,11 @@ export function holdsAll(
 
 /** Whether its ref is where it was put. */
 export async function isKept(
-  { workspace, studio, place }: Pick<Darkroom, "workspace" | "studio" | "place">,
+  { workspace, machine, place }: Pick<SnapshotContext, "workspace" | "machine" | "place">,
   { snapshot_id: id, commit }: Descriptor,
 ): Promise<boolean> {
   const { refFormat, objectFormat } = workspace.repository.config;
   const refs = { worktreeRoot: place.root, commonDir: place.commonDir, config: { refFormat, objectFormat } };
-  const ref = await readRef(studio.platform, studio.git, refs, refOf(id));
+  const ref = await readRef(machine.platform, machine.git, refs, refOf(id));
   return ref !== null && "oid" in ref && ref.oid === commit;
 }

@@ -9,7 +9,6 @@ import { isGitDirectoryName } from "../../kernel/keys";
 import { ROW } from "../../platform/trees";
 import { ask } from "../worktrees/git-calls";
 import { Hasher, ODD } from "./hashing";
-import { findUnlisted, type Unlisted } from "./hollow";
 import {
   byBytes,
   isSubmodule,
@@ -30,9 +29,10 @@ import {
   sameRow,
   YOUNG_MS,
 } from "./picture";
+import { type ByCommit, headTree, objectPlace, type SnapshotMachine } from "./snapshot-context";
 import { blobsOf } from "./staged";
-import { type ByCommit, headTree, objectPlace, type Studio } from "./studio";
 import { buildTrees, type Leaf, type Put, parent } from "./tree-building";
+import { findUnlisted, type Unlisted } from "./unlisted";
 
 export interface Seen {
   readonly listed: Listed;
@@ -53,8 +53,8 @@ const UNREADABLE = "a repository whose name is no UTF-8";
 const FEW = 24;
 
 /** One look at a tree, as fast as it can be done, and a second one to see whether it held still. */
-export class Look {
-  readonly #studio: Studio;
+export class TreeScan {
+  readonly #machine: SnapshotMachine;
   readonly #place: TreePlace;
   readonly #options: { readonly withIgnored: boolean };
   readonly #root: ByteText;
@@ -62,11 +62,11 @@ export class Look {
   read = 0;
 
   constructor(
-    studio: Studio,
+    machine: SnapshotMachine,
     place: TreePlace,
     options: { readonly withIgnored: boolean; readonly old: Picture | null },
   ) {
-    this.#studio = studio;
+    this.#machine = machine;
     this.#place = place;
     this.#options = options;
     this.#root = toByteText(place.root);
@@ -74,7 +74,7 @@ export class Look {
   }
 
   async first(): Promise<Seen> {
-    const { trees } = this.#studio;
+    const { trees } = this.#machine;
     const old = this.#old;
     // Git lists names while we look at those of the last time.
     const listing = this.#list();
@@ -120,7 +120,7 @@ export class Look {
     staged: readonly Staged[] | null,
     { pulse, isDry }: { readonly pulse: () => Promise<void>; readonly isDry: boolean },
   ) {
-    const { trees, git } = this.#studio;
+    const { trees, git } = this.#machine;
     const { paths, rows, oldAt } = seen;
     const old = this.#old;
     const hasher = new Hasher(trees, this.#root, put);
@@ -158,19 +158,19 @@ export class Look {
       if (this.read++ % 64 === 0) await pulse();
       oids[i] = await hasher.hash(path, rows, i);
     }
-    const database = new ObjectDatabase(this.#studio.platform, git, objectPlace(this.#studio, this.#place));
+    const database = new ObjectDatabase(this.#machine.platform, git, objectPlace(this.#machine, this.#place));
     const large = await hasher.large(git, this.#place, paths, rows, isDry ? null : database);
     for (const [i, oid] of large) oids[i] = oid;
     await database.flush();
     if (large.size > 0 && !isDry) await this.#syncPacks();
-    const { picture, hollow, odd } = await this.#assemble(put, seen, oids);
+    const { picture, unlisted, odd } = await this.#assemble(put, seen, oids);
     for (const path of odd) hasher.leftOut.set(path, ODD);
-    return { picture, hollow, hasher, byCommit };
+    return { picture, unlisted, hasher, byCommit };
   }
 
   /** A second look at everything: names, kinds, permissions, sizes and times. */
   async isStill(picture: Picture): Promise<boolean> {
-    const { trees } = this.#studio;
+    const { trees } = this.#machine;
     // One after the other: whatever changed until Git had listed the names is seen by the look at them.
     if ((await this.#list()).mark !== picture.listingMark) return false;
     const rows = new Float64Array(picture.rows.length);
@@ -198,10 +198,10 @@ export class Look {
     if (staged !== null) for (const oid of blobsOf(staged)) known.add(oid);
     if (staged !== null && head !== null) {
       const args = ["ls-tree", "-r", "-t", "-d", "-z", "--full-tree", head];
-      const listed = await ask(this.#studio.git, args, { cwd: this.#place.root }, "reading the last commit");
+      const listed = await ask(this.#machine.git, args, { cwd: this.#place.root }, "reading the last commit");
       for (const [, oid] of byteTextOf(listed).matchAll(/(?:^|\0)040000 tree ([0-9a-f]+)\t/g))
         known.add(oid!);
-      known.add((await headTree(this.#studio, this.#place, head)) ?? "");
+      known.add((await headTree(this.#machine, this.#place, head)) ?? "");
     }
     known.delete("");
     return known;
@@ -216,17 +216,17 @@ export class Look {
   }
 
   async #mark(path: ByteText, nowMs: number): Promise<string> {
-    const { clock } = this.#studio.platform;
-    const entry = await this.#studio.trees.look(path);
+    const { clock } = this.#machine.platform;
+    const entry = await this.#machine.trees.look(path);
     if (entry === null) return "none";
     const { size, inode, mtimeMs, ctimeMs } = entry;
     // What is still warm may change without a trace.
-    const isYoung = Math.max(mtimeMs, ctimeMs) > nowMs - (this.#studio.youngMs ?? YOUNG_MS);
+    const isYoung = Math.max(mtimeMs, ctimeMs) > nowMs - (this.#machine.youngMs ?? YOUNG_MS);
     return isYoung ? `young ${clock.monotonicMs()}` : [size, inode, mtimeMs, ctimeMs].join(" ");
   }
 
   #list(): Promise<Listed> {
-    const { git, platform } = this.#studio;
+    const { git, platform } = this.#machine;
     return listNames(git, this.#place, this.#options.withIgnored, (data) => platform.digest.sha256(data));
   }
 
@@ -251,13 +251,13 @@ export class Look {
   }
 
   async #submodules(staged: readonly Staged[] | null): Promise<ReadonlyMap<ByteText, ObjectId>> {
-    const entries = staged ?? (await readIndex(this.#studio.git, this.#place));
+    const entries = staged ?? (await readIndex(this.#machine.git, this.#place));
     return new Map(entries.filter(isSubmodule).map(({ path, oid }) => [path, oid] as const));
   }
 
   /** The commit that a repository inside is on; else what the index has for it. */
   async #commitAt(path: ByteText, recorded: ObjectId | null): Promise<ObjectId> {
-    const { platform, git, trees } = this.#studio;
+    const { platform, git, trees } = this.#machine;
     const root = `${this.#place.root}/${fromByteText(path)}`;
     if (!isText(path) || (await trees.look(`${this.#root}/${path}/.git`)) === null) return recorded ?? "";
     try {
@@ -270,7 +270,7 @@ export class Look {
   }
 
   async #assemble(put: Put, seen: Seen, oids: readonly ObjectId[]): Promise<Unlisted & { picture: Picture }> {
-    const { trees, git } = this.#studio;
+    const { trees, git } = this.#machine;
     const { paths, rows } = seen;
     const old = this.#old;
     const live = new Set<ByteText>();
@@ -278,15 +278,15 @@ export class Look {
       if (oids[i] === "") continue;
       for (let at = parent(paths[i]!); at !== "" && !live.has(at); at = parent(at)) live.add(at);
     }
-    // A directory in a file's place may be as hollow as any other; a repository is not.
+    // A directory in a file's place may be without listed files as well; a repository is not.
     const nested = new Set(paths.filter((_, i) => kindAt(rows, i) === "directory" && oids[i] !== ""));
-    const { hollow, odd } = await findUnlisted(
+    const { unlisted, odd } = await findUnlisted(
       { git, trees, place: this.#place, root: this.#root },
       ["", ...live],
       (directory) => live.has(directory) || nested.has(directory),
       this.#options.withIgnored,
     );
-    const directories = [...live, ...hollow].sort(byBytes);
+    const directories = [...live, ...unlisted].sort(byBytes);
     const directoryRows = new Float64Array(directories.length * ROW);
     await trees.lookAll(this.#root, directories, directoryRows);
     const leaves: Leaf[] = [];
@@ -314,13 +314,13 @@ export class Look {
       directoryTrees: directories.map((directory) => built.trees.get(directory) ?? ""),
       tree: built.root,
     };
-    return { picture, hollow, odd };
+    return { picture, unlisted, odd };
   }
 
   /** Git may have put a very large file into a pack of its own. */
   async #syncPacks(): Promise<void> {
     const directory = `${this.#place.commonDir}/objects/pack`;
-    const { files } = this.#studio.platform;
+    const { files } = this.#machine.platform;
     if ((await files.stat(directory)) !== null) await files.syncDirectory(directory);
   }
 }

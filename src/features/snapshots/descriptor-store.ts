@@ -1,10 +1,11 @@
+import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { decode } from "../../identity/path-text";
 import { foldCrockford, parseUlid, printable, type Ulid } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 import type { Platform } from "../../platform/platform";
 import { replaceFile } from "../../platform/replace-file";
-import { layoutOf, type Modes } from "../../store/layout";
+import { layoutOf, type Modes, modesFor } from "../../store/layout";
 import { shortId } from "../issues/short-id";
 import { type Descriptor, decodeDescriptor, encodeDescriptor } from "./descriptor";
 
@@ -16,8 +17,8 @@ const REMOVED = ".REMOVED";
 /** At the end of a directory's name: nobody's snapshot any more, and nobody's to delete. */
 const ASIDE = ".aside";
 
-/** A directory of the shelf, whatever state it is in. */
-export interface Shelved {
+/** A directory of the store, whatever state it is in. */
+export interface StoredDescriptor {
   readonly id: string;
   readonly isReady: boolean;
   /** Whether everybody could see it once and nobody took it away: only its mark is lost. */
@@ -29,7 +30,7 @@ export interface Shelved {
 }
 
 /** Where descriptors are kept: one directory for each snapshot, and in it the mark that makes it visible. */
-export class Shelf {
+export class DescriptorStore {
   readonly #platform: Platform;
   readonly #modes: Modes;
   readonly #control: string;
@@ -52,15 +53,15 @@ export class Shelf {
     return found;
   }
 
-  async everything(): Promise<Shelved[]> {
+  async everything(): Promise<StoredDescriptor[]> {
     const names = (await this.#platform.files.readDirectory(this.root)) ?? [];
-    const found: Shelved[] = [];
+    const found: StoredDescriptor[] = [];
     for (const id of names.filter((name) => /^[0-9A-Z]{26}$/.test(name)).sort())
       found.push(await this.look(id));
     return found;
   }
 
-  async look(id: string): Promise<Shelved> {
+  async look(id: string): Promise<StoredDescriptor> {
     const { files, digest } = this.#platform;
     const ready = await files.readFile(`${this.root}/${id}/${READY}`);
     const path = `${this.root}/${id}/${DESCRIPTOR}`;
@@ -80,13 +81,13 @@ export class Shelf {
   /** A name for a file that is under way, in a place that is cleared away with the snapshot. */
   async aside(id: string): Promise<string> {
     try {
-      return `${await this.#room(id)}/ref`;
+      return `${await this.#directory(id)}/ref`;
     } catch (error) {
       throw fileFailure(error, "making room for a snapshot", this.root);
     }
   }
 
-  async #room(id: string): Promise<string> {
+  async #directory(id: string): Promise<string> {
     const { files } = this.#platform;
     await files.makeDirectory(this.root, this.#modes.directory);
     await files.makeDirectory(`${this.root}/${id}`, this.#modes.directory);
@@ -101,7 +102,7 @@ export class Shelf {
     try {
       // Names and content together: a disk takes them as one.
       const changed = [directory, this.root, this.#control];
-      await this.#room(descriptor.snapshot_id);
+      await this.#directory(descriptor.snapshot_id);
       const fd = await files.open(`${directory}/${DESCRIPTOR}`, "create", this.#modes.file);
       try {
         for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
@@ -160,6 +161,11 @@ export class Shelf {
   }
 }
 
+export function descriptorsOf({ surroundings, repository }: Workspace): DescriptorStore {
+  const { controlDir, config } = repository;
+  return new DescriptorStore(surroundings.platform, controlDir, modesFor(config.sharedRepository));
+}
+
 export function refOf(id: string): string {
   return `refs/cotenant/snapshots/${id}`;
 }
@@ -201,6 +207,19 @@ export function meantSnapshot(
     hint: `name the one that you mean by its own id, newest first: ${choice.join(", ")}`,
     data: { candidates: found.slice(-20).map(({ snapshot_id: id }) => id) },
   });
+}
+
+/** A snapshot, and all that there are: among them its short id is one. */
+export interface KnownSnapshot {
+  readonly descriptor: Descriptor;
+  readonly all: readonly Descriptor[];
+}
+
+/** The snapshot that a word means, seen from this worktree. */
+export async function snapshotMeant(workspace: Workspace, word: string): Promise<KnownSnapshot> {
+  const all = await descriptorsOf(workspace).all();
+  const { worktreeId } = (await workspace.worktree("read")).identity;
+  return { descriptor: meantSnapshot(word, all, worktreeId), all };
 }
 
 export function shortSnapshotId(id: Ulid, all: readonly Descriptor[]): string {
