@@ -16,8 +16,7 @@ import type {
   LandOptions,
   LandReport,
 } from "./features/land/operations";
-import type { Input } from "./features/publish/draft";
-import type { Publisher } from "./features/publish/publisher";
+import type { PublishOptions } from "./features/publish/operations";
 import type { Published } from "./features/publish/request";
 import type { Consistency, Descriptor as Snapshot } from "./features/snapshots/descriptor";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
@@ -48,6 +47,7 @@ export type {
   LandProgress,
   LandReport,
 } from "./features/land/operations";
+export type { PublishOptions, TreeChange } from "./features/publish/operations";
 export type { Published, PublishedPath } from "./features/publish/request";
 export type { LeaseKey } from "./kernel/keys";
 export type { Lease } from "./kernel/lease";
@@ -101,38 +101,6 @@ export interface SnapshotOptions {
   readonly requestId?: string;
 }
 
-/** One change of a tree; paths are seen from the repository's root. */
-export type TreeChange =
-  | {
-      readonly op: "put";
-      readonly path: string;
-      readonly content: string | Uint8Array;
-      /** `100644`, `100755` or `120000`; unset: as it is now, for a new file `100644`. */
-      readonly mode?: string;
-      /** What was there when the change was made: an object's id, or null for nothing. Refused if it is not so. */
-      readonly baseBlob?: string | null;
-    }
-  | { readonly op: "delete"; readonly path: string; readonly baseBlob?: string | null }
-  | { readonly op: "rename"; readonly from: string; readonly to: string }
-  | { readonly op: "patch"; readonly patch: string | Uint8Array }
-  | { readonly op: "from-worktree"; readonly path: string };
-
-export interface PublishOptions {
-  readonly branch: string;
-  readonly message: string;
-  readonly changes: readonly TreeChange[];
-  /** Against what the changes are meant. Default: the branch, else the remote's default branch. */
-  readonly base?: string;
-  readonly author?: string;
-  readonly sign?: boolean;
-  /** To the usual remote, or to the one named. A push that fails is told in the answer. */
-  readonly push?: boolean | string;
-  readonly release?: boolean;
-  readonly settle?: boolean;
-  readonly requestId?: string;
-  readonly onProgress?: (line: string) => void;
-}
-
 export interface ChangeOptions {
   readonly requestId?: string;
   readonly reason?: string;
@@ -159,7 +127,6 @@ export async function openRepository(options: OpenOptions = {}): Promise<Cotenan
 export class CotenantRepository {
   readonly #workspace: Workspace;
   readonly #session: Session;
-  #publisher: Publisher | null = null;
 
   constructor(workspace: Workspace, session: Session) {
     this.#workspace = workspace;
@@ -318,28 +285,8 @@ export class CotenantRepository {
    * Gits that they need are kept for the next one, until `close`.
    */
   async publish(options: PublishOptions): Promise<Published> {
-    const { Publisher } = await import("./features/publish/publisher");
-    const { nodeCommands } = await import("./platform/node/commands");
-    this.#publisher ??= new Publisher(this.#workspace, this.#session, async () => {
-      const { claimFence } = await import("./features/ledger/fence");
-      return claimFence(this.#workspace, this.#session);
-    });
-    const { push } = options;
-    return this.#publisher.publish({
-      branch: options.branch,
-      base: options.base ?? null,
-      message: options.message,
-      author: options.author ?? null,
-      sign: options.sign ?? false,
-      inputs: options.changes.map(inputOf),
-      push: push === true ? null : typeof push === "string" ? push : undefined,
-      release: options.release ?? false,
-      settle: options.settle ?? false,
-      requestId: requestIdOf(options),
-      secret: null,
-      commands: nodeCommands(),
-      ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
-    });
+    const { publish } = await import("./features/publish/operations");
+    return publish(this.#workspace, options);
   }
 
   /** Adds branches to the merge queue, as they are now. */
@@ -376,8 +323,8 @@ export class CotenantRepository {
 
   /** Ends what publishing has started. The repository may be used again afterwards. */
   async close(): Promise<void> {
-    await this.#publisher?.close();
-    this.#publisher = null;
+    const { closePublisher } = await import("./features/publish/operations");
+    await closePublisher(this.#workspace);
   }
 
   async #refs(targets: Target | readonly Target[]) {
@@ -413,21 +360,6 @@ export class CotenantRepository {
     if ("dir" in target) return orThrow(dirKey((await this.#workspace.path(target.dir)).path));
     if ("ref" in target) return orThrow(refKey(target.ref));
     return orThrow(issueKey(target.issue));
-  }
-}
-
-function inputOf(change: TreeChange, at: number): Input {
-  const bytes = (text: string | Uint8Array) =>
-    typeof text === "string" ? new TextEncoder().encode(text) : text;
-  switch (change.op) {
-    case "put": {
-      const { mode = null, content, ...rest } = change;
-      return { ...rest, content: bytes(content), mode, newMode: "100644" };
-    }
-    case "patch":
-      return { op: "patch", patch: bytes(change.patch), name: `change ${at + 1}` };
-    default:
-      return change;
   }
 }
 

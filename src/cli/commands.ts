@@ -225,7 +225,9 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     "try each, and show what it covers",
     () => import("../features/harnesses/commands/agent-doctor"),
   ),
-  publish: one("commit to a branch without a checkout", () => import("../features/publish/commands/publish")),
+  ...verbs(null, () => import("../features/publish/commands/publish"), {
+    publish: "commit to a branch without a checkout",
+  }),
   "land add": one("add branches to the merge queue", () => import("../features/land/commands/land-add")),
   "land list": one("what waits, and what was put aside", () => import("../features/land/commands/land-list")),
   "land remove": one("take one out of the queue", () => import("../features/land/commands/land-remove")),

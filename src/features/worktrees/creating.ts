@@ -1,13 +1,13 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { toByteText } from "../../git/byte-text";
-import { below, parentOf } from "../../identity/path-text";
+import { below, normalPath, parentOf } from "../../identity/path-text";
 import { listWorktrees } from "../../identity/worktree-list";
 import type { WorktreeId } from "../../kernel/ids";
 import { printable } from "../../kernel/ids";
 import { copyIgnored } from "./copying";
 import { askMaybe } from "./git-calls";
 import { makeWorktree, placeTaken, settleMakings } from "./making";
-import { checkBranch, defaultPlace, normal } from "./naming";
+import { checkBranch, defaultPlace } from "./naming";
 import { dropBranch, type NewBranch } from "./new-branch";
 import { machineOf, oneAtATime, realPlace, type Yard } from "./place";
 import { isAsCommitted } from "./removal-risk";
@@ -59,7 +59,8 @@ export async function createWorktree(yard: Yard, creation: Creation): Promise<Cr
   const commit = await startingPoint(yard, branch, isNewBranch, creation.base);
   const configured = config.values["worktree.directory"];
   const mainRoot = repository.mainWorktreeRoot ?? parentOf(repository.commonDir) ?? repository.commonDir;
-  const place = creation.place === null ? defaultPlace(mainRoot, configured, branch) : normal(creation.place);
+  const place =
+    creation.place === null ? defaultPlace(mainRoot, configured, branch) : normalPath(creation.place);
   await refusePlace(yard, place);
   let copied: readonly string[] = [];
   const { worktreeId, newBranch } = await makeWorktree(yard, {

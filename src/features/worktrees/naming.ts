@@ -1,12 +1,12 @@
 import { CotenantError } from "../../errors/cotenant-error";
-import { joinPath, nameIn, parentOf, resolveFrom } from "../../identity/path-text";
+import { joinPath, nameIn, normalPath, parentOf, resolveFrom } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import { isFullRefName } from "../../kernel/keys";
 
 /** Where a new worktree goes unless somebody says: beside the main one, never in it. */
 export function defaultPlace(mainRoot: string, configured: string | null, branch: string): string {
   const parent = configured === null ? `${mainRoot}.worktrees` : resolveFrom(mainRoot, configured);
-  return joinPath(normal(parent), directoryName(branch));
+  return joinPath(normalPath(parent), directoryName(branch));
 }
 
 /** A branch's name as one directory's name. */
@@ -37,17 +37,6 @@ export function checkBranch(name: string): string {
   throw new CotenantError("E_USAGE", `"${printable(name)}" cannot be the name of a branch`, {
     hint: "use letters, digits, dashes and slashes, for example work/login",
   });
-}
-
-/** `.` and `..` taken out, as text: the path need not exist yet. */
-export function normal(path: string): string {
-  const parts: string[] = [];
-  for (const part of path.split("/")) {
-    if (part === "" || part === ".") continue;
-    if (part === "..") parts.pop();
-    else parts.push(part);
-  }
-  return `/${parts.join("/")}`;
 }
 
 /** In which a worktree is made before it gets its own name: a directory beside it, of ours alone. */

@@ -1,13 +1,12 @@
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
-import { joinPath, nameIn, parentOf } from "../../identity/path-text";
+import { joinPath, nameIn, normalPath, parentOf, resolveFrom } from "../../identity/path-text";
 import type { LastingGit } from "../../platform/git";
 import type { Descriptor, Later, Platform } from "../../platform/platform";
 import type { Trees } from "../../platform/trees";
 import { modesFor } from "../../store/layout";
 import { gitFailure, LONG_MS } from "./git-calls";
-import { normal } from "./naming";
 
 /** What making and taking away worktrees works with. */
 export interface Yard {
@@ -25,7 +24,7 @@ export async function realPlace(files: Pick<Platform["files"], "realPath">, path
 
 /** Where a path leads that somebody has written, seen from where they stand. It need not exist. */
 export function placeNamed({ surroundings }: Workspace, path: string): string {
-  return normal(path.startsWith("/") ? path : `${surroundings.cwd}/${path}`);
+  return normalPath(resolveFrom(surroundings.cwd, path));
 }
 
 export function machineOf({ workspace }: Yard): { readonly platform: Platform; readonly git: LastingGit } {
