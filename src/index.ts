@@ -9,13 +9,9 @@ import { Workspace } from "./coordinator/workspace";
 import { engineInFront, watcherInFront } from "./daemon/in-front";
 import { orThrow } from "./errors/cotenant-error";
 import type { DispatchReport, DispatchRequest } from "./features/dispatch/operations";
-import type {
-  Enqueued,
-  EnqueueRequest,
-  LandEntry,
-  LandOptions,
-  LandReport,
-} from "./features/land/operations";
+import type { Enqueued, EnqueueRequest } from "./features/land/enqueueing";
+import type { LandEntry } from "./features/land/entry";
+import type { LandOptions, LandReport } from "./features/land/report";
 import type { PublishOptions } from "./features/publish/operations";
 import type { Published } from "./features/publish/request";
 import type { Consistency, Descriptor as Snapshot } from "./features/snapshots/descriptor";
@@ -38,15 +34,9 @@ export type {
   IssueOutcome,
   RunState,
 } from "./features/dispatch/operations";
-export type {
-  Enqueued,
-  EnqueueRequest,
-  LandEntry,
-  LandOptions,
-  LandOutcome,
-  LandProgress,
-  LandReport,
-} from "./features/land/operations";
+export type { Enqueued, EnqueueRequest } from "./features/land/enqueueing";
+export type { LandEntry } from "./features/land/entry";
+export type { LandOptions, LandOutcome, LandProgress, LandReport } from "./features/land/report";
 export type { PublishOptions, TreeChange } from "./features/publish/operations";
 export type { Published, PublishedPath } from "./features/publish/request";
 export type { LeaseKey } from "./kernel/keys";
@@ -290,25 +280,23 @@ export class CotenantRepository {
   }
 
   /** Adds branches to the merge queue, as they are now. */
-  async landAdd(request: EnqueueRequest): Promise<readonly Enqueued[]> {
-    const { enqueue } = await import("./features/land/operations");
-    return enqueue(this.#workspace, this.#session, request);
+  async landAdd({ issueId, ...request }: EnqueueRequest): Promise<readonly Enqueued[]> {
+    const { land } = await import("./features/land/operations");
+    return land.add(this.#workspace, { ...request, issue: issueId });
   }
 
   /** What waits to land, and what was put aside; with `all`, also what has landed lately. */
   async landQueue(
     options: { readonly target?: string; readonly all?: boolean } = {},
   ): Promise<readonly LandEntry[]> {
-    const { queueOf, targetRef } = await import("./features/land/operations");
-    const target = options.target === undefined ? null : await targetRef(this.#workspace, options.target);
-    return queueOf(this.#workspace, target, { all: options.all ?? false });
+    const { land } = await import("./features/land/operations");
+    return (await land.list(this.#workspace, options)).entries;
   }
 
   /** Lands what is in the queue. What ends it early once it has begun is told in the report. */
   async landRun(options: LandOptions = {}): Promise<LandReport> {
-    const { runQueue } = await import("./features/land/operations");
-    const { landParts } = await import("./node-parts");
-    return runQueue(await landParts(this.#workspace, this.#session), options);
+    const { land } = await import("./features/land/operations");
+    return land.run(this.#workspace, options);
   }
 
   /**

@@ -228,13 +228,15 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   ...verbs(null, () => import("../features/publish/commands/publish"), {
     publish: "commit to a branch without a checkout",
   }),
-  "land add": one("add branches to the merge queue", () => import("../features/land/commands/land-add")),
-  "land list": one("what waits, and what was put aside", () => import("../features/land/commands/land-list")),
-  "land remove": one("take one out of the queue", () => import("../features/land/commands/land-remove")),
-  "land retry": one("try one again that was put aside", () => import("../features/land/commands/land-retry")),
-  "land pause": one("land nothing for a while", () => import("../features/land/commands/land-pause")),
-  "land resume": one("go on after a pause", () => import("../features/land/commands/land-resume")),
-  "land run": one("check, and land what passes", () => import("../features/land/commands/land-run")),
+  ...verbs("land", () => import("../features/land/commands/land"), {
+    add: "add branches to the merge queue",
+    list: "what waits, and what was put aside",
+    remove: "take one out of the queue",
+    retry: "try one again that was put aside",
+    pause: "land nothing for a while",
+    resume: "go on after a pause",
+    run: "check, and land what passes",
+  }),
   dispatch: one(
     "have agents work on issues until none is left",
     () => import("../features/dispatch/commands/dispatch"),

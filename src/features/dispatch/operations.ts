@@ -8,7 +8,7 @@ import type { IssueRow } from "../issues/board";
 import { issuesIn } from "../issues/desk";
 import { meantId } from "../issues/meant";
 import { shortId } from "../issues/short-id";
-import { targetRef } from "../land/operations";
+import { targetRef } from "../land/target";
 import { branchName } from "../publish/branch-rules";
 import { branchForIssue } from "../worktrees/naming";
 import { availableAt } from "./claiming";

@@ -1,11 +1,10 @@
 import type { Coordinator } from "../../coordinator/contract";
+import { givenReason } from "../../coordinator/requests";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, errorFrom, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { type Fact, type FactName, type FactRecord, parseFactName } from "../../kernel/facts";
 import { printable } from "../../kernel/ids";
-import { checkText, isGiven } from "../../kernel/policy";
-import { needsReason } from "../../kernel/words";
 import { requireLander } from "./allowance";
 import { entriesIn, LANDING, type LandEntry, pushesUnderWay } from "./entry";
 import { shownBranch } from "./target";
@@ -71,9 +70,7 @@ export async function pauseQueue(
   { target, reason }: { readonly target: string; readonly reason: string },
 ): Promise<{ readonly pause: QueuePause; readonly changed: boolean }> {
   requireLander(workspace, session, "pause");
-  if (!isGiven(reason)) throw errorFrom(needsReason("a pause"));
-  const unfit = checkText(reason, "reason");
-  if (unfit !== null) throw errorFrom(unfit);
+  givenReason(reason, "a pause");
   const name = queuePauseName(workspace, target);
   const { agentId } = session.actor;
   let standing: QueuePause | null = null;

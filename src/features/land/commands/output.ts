@@ -1,16 +1,10 @@
-import type { Parsed } from "../../../cli/grammar/command";
 import { count } from "../../../cli/terminal/render";
-import type { Workspace } from "../../../coordinator/workspace";
 import { printable } from "../../../kernel/ids";
 import { branchName } from "../../publish/branch-rules";
-import {
-  type LandEntry,
-  type LandOutcome,
-  type LandReport,
-  meantEntry,
-  type QueuePause,
-  targetRef,
-} from "../operations";
+import type { LandEntry } from "../entry";
+import type { QueuePause } from "../pausing";
+import type { LandOutcome, LandReport } from "../report";
+import { shownBranch } from "../target";
 
 /** An entry of the merge queue as programs see it. */
 export function entryJson(entry: LandEntry): Record<string, unknown> {
@@ -63,7 +57,7 @@ export function queuePauseJson(pause: QueuePause | null): Record<string, unknown
 }
 
 export function queuePauseText({ target, agentId, at, reason }: QueuePause): string {
-  return `landing on ${printable(branchName(target), 200)} is paused by ${printable(agentId)} since ${printable(at, 40)}: ${printable(reason, 300)}`;
+  return `landing on ${shownBranch(target)} is paused by ${printable(agentId)} since ${printable(at, 40)}: ${printable(reason, 300)}`;
 }
 
 export function outcomeJson(outcome: LandOutcome): Record<string, unknown> {
@@ -103,7 +97,7 @@ function countsOf({ entries }: LandReport): { landed: number; parked: number; wa
 
 export function reportText(report: LandReport): string {
   const { entries, target, isDryRun } = report;
-  const name = printable(branchName(target), 200);
+  const name = shownBranch(target);
   if (entries.length === 0) return `nothing waits to land on ${name}`;
   const { landed, parked, waiting } = countsOf(report);
   const left = waiting === 0 ? [] : [`${waiting} left in the queue`];
@@ -122,13 +116,13 @@ function isHandedOver({ outcome, ref }: LandOutcome, { target }: LandReport): bo
 }
 
 function outcomeLines(outcome: LandOutcome, report: LandReport): string[] {
-  const branch = printable(branchName(outcome.branch), 200);
+  const branch = shownBranch(outcome.branch);
   const message = printable(outcome.message ?? "", 500);
   if (outcome.outcome === "waiting") return [`  ${branch}: ${message === "" ? "waits" : message}`];
   if (outcome.outcome === "parked") return asideLines(branch, outcome);
   const short = outcome.commit?.slice(0, 12);
   const as = isHandedOver(outcome, report)
-    ? `is at ${printable(branchName(outcome.ref ?? ""), 200)} as ${short}`
+    ? `is at ${shownBranch(outcome.ref ?? "")} as ${short}`
     : short === undefined
       ? message
       : `landed as ${short}`;
@@ -162,11 +156,4 @@ function lastLines(output: string): string[] {
     .filter((line) => line.trim() !== "")
     .slice(-MOST_LINES)
     .map((line) => printable(line, 200));
-}
-
-/** The entry that a command line names, in the queue that it says. */
-export async function entryNamed(workspace: Workspace, parsed: Parsed): Promise<LandEntry> {
-  const typed = parsed.text("target");
-  const target = typed === undefined ? null : await targetRef(workspace, typed);
-  return meantEntry(workspace, parsed.words[0]!, target);
 }
