@@ -250,7 +250,9 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     "take no more, or stop at once",
     () => import("../features/dispatch/commands/dispatch-stop"),
   ),
-  exec: one("run a command with caches of its own", () => import("../features/exec/commands/exec")),
+  ...verbs(null, () => import("../features/exec/commands/exec"), {
+    exec: "run a command with caches of its own",
+  }),
   doctor: one("what is wrong, and what to do next", () => import("../features/doctor/commands/doctor")),
   info: one("where everything is, and who you are", () => import("../features/watch/commands/info")),
   recover: one("mend a damaged log", () => import("../features/doctor/commands/recover")),
