@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readContents } from "../../src/features/snapshots/contents";
 import type { Descriptor } from "../../src/features/snapshots/descriptor";
-import { fill } from "../../src/features/snapshots/filling";
+import { fill } from "../../src/features/snapshots/file-writer";
 import { encodeManifest } from "../../src/features/snapshots/manifest";
 import { digestOf } from "../../src/features/snapshots/parts";
 import { thisMachine } from "../../src/platform/node/this-machine";

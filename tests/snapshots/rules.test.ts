@@ -2,13 +2,13 @@ import { rmSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { holdsAll } from "../../src/features/snapshots/base-snapshot";
-import { compareFiles } from "../../src/features/snapshots/comparing";
+import { compareFiles } from "../../src/features/snapshots/comparison";
 import type { KeptFile } from "../../src/features/snapshots/contents";
 import { type Descriptor, decodeDescriptor, encodeDescriptor } from "../../src/features/snapshots/descriptor";
 import { meantSnapshot } from "../../src/features/snapshots/descriptor-store";
 import { drawGraph } from "../../src/features/snapshots/graph";
 import { decodeManifest, encodeManifest, makeManifest } from "../../src/features/snapshots/manifest";
-import { planReplacement } from "../../src/features/snapshots/replacing";
+import { planReplacement } from "../../src/features/snapshots/replacement";
 import { planRetention, type Rules } from "../../src/features/snapshots/retention";
 import {
   decodeRemembered,
@@ -17,7 +17,7 @@ import {
   type Remembered,
   saveRemembered,
 } from "../../src/features/snapshots/stat-cache";
-import { buildTrees } from "../../src/features/snapshots/tree-building";
+import { buildTrees } from "../../src/features/snapshots/tree-builder";
 import { bytesOf, byteTextOf } from "../../src/git/byte-text";
 import { nodePlatform } from "../../src/platform/node/node";
 import { ROW } from "../../src/platform/trees";

@@ -4,9 +4,9 @@ import {
   checkBranch,
   defaultPlace,
   directoryName,
-} from "../../src/features/worktrees/naming";
+} from "../../src/features/worktrees/names";
 import { tipsOf } from "../../src/features/worktrees/removal-risk";
-import { isDirty, parseStatus } from "../../src/features/worktrees/surveying";
+import { isDirty, parseStatus } from "../../src/features/worktrees/survey";
 import { normalPath } from "../../src/identity/path-text";
 
 describe("names of worktrees", () => {

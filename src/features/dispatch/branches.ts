@@ -11,7 +11,7 @@ import { trailerLines } from "../hooks/trailers";
 import { withLines } from "../publish/message";
 import { Pen } from "../publish/signing";
 import { ask, askLine, askMaybe, LONG_MS } from "../worktrees/git-calls";
-import { BRANCHES_FOR_ISSUES } from "../worktrees/naming";
+import { BRANCHES_FOR_ISSUES } from "../worktrees/names";
 import { underWayIn } from "../worktrees/removal-risk";
 import type { Station } from "./slots";
 

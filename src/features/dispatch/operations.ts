@@ -10,7 +10,7 @@ import { meantId } from "../issues/meant";
 import { shortId } from "../issues/short-id";
 import { targetRef } from "../land/target";
 import { branchName } from "../publish/branch-rules";
-import { branchForIssue } from "../worktrees/naming";
+import { branchForIssue } from "../worktrees/names";
 import { availableAt } from "./claiming";
 import { Crew } from "./crew";
 import { logsOf, noLogs } from "./logs";

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { makeCaches } from "./making";
+import { makeCaches } from "./cache-directories";
 
 export interface ExecEnvironment {
   readonly agentId: string;

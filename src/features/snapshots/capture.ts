@@ -11,7 +11,7 @@ import { type Picture, spoilYoung } from "./picture";
 import { headTree, objectPlace, type SnapshotMachine } from "./snapshot-context";
 import { keepStaged } from "./staged";
 import type { Remembered } from "./stat-cache";
-import type { Put } from "./tree-building";
+import type { Put } from "./tree-builder";
 import { TreeScan } from "./tree-scan";
 
 export interface Captured {

@@ -10,14 +10,14 @@ import { writerKey } from "../worktrees/writer-lock";
 import { type Captured, capture } from "./capture";
 import { type Contents, type KeptFile, readContents } from "./contents";
 import type { Descriptor } from "./descriptor";
-import { writeFiles } from "./filling";
-import { clearTheWay } from "./in-the-way";
+import { writeFiles } from "./file-writer";
 import { type Watch, watchOver } from "./leased";
+import { pulseOf, refuseToken, takeSnapshot } from "./new-snapshot";
+import { clearTheWay } from "./obstacles";
 import { isUnchangedPath } from "./picture";
-import { isNothing, nowOf, planReplacement, type Replacement } from "./replacing";
+import { isNothing, nowOf, planReplacement, type Replacement } from "./replacement";
 import { pruneAutomatic } from "./retention";
 import type { SnapshotContext, SnapshotReader } from "./snapshot-context";
-import { pulseOf, refuseToken, takeSnapshot } from "./taking";
 
 export interface Preview {
   readonly plan: Replacement;

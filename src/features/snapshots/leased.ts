@@ -6,7 +6,7 @@ import { dirKey } from "../../kernel/keys";
 import { belongsTo } from "../../kernel/lease";
 import { heldBy } from "../../kernel/words";
 import type { Descriptor } from "./descriptor";
-import type { Replacement } from "./replacing";
+import type { Replacement } from "./replacement";
 import type { SnapshotContext } from "./snapshot-context";
 
 /** Throws who else holds something that an in-place restore would change: what is held is its holder's to write. */

@@ -1,9 +1,9 @@
 import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
 import { writerKey } from "../worktrees/writer-lock";
-import { dropRef } from "./committing";
 import type { Descriptor } from "./descriptor";
 import { intentName, intentToFact, latestName } from "./intents";
+import { dropRef } from "./snapshot-commit";
 import type { SnapshotContext } from "./snapshot-context";
 
 /** What the log hears of a snapshot: that it is intended, that it is ready, or that nothing came of it. */

@@ -5,14 +5,14 @@ import { decode } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import { checkText } from "../../kernel/policy";
 import { accessOf, refuseShared } from "../worktrees/access";
-import { refuseBranch, refusePlace } from "../worktrees/creating";
+import { settleMakings } from "../worktrees/construction";
 import { ask, LONG_MS } from "../worktrees/git-calls";
-import { settleMakings } from "../worktrees/making";
 import { meantWorktree } from "../worktrees/meant";
-import { checkBranch, defaultPlace } from "../worktrees/naming";
+import { checkBranch, defaultPlace } from "../worktrees/names";
+import { refuseBranch, refusePlace } from "../worktrees/new-worktree";
 import { placeNamed } from "../worktrees/place";
 import { capture } from "./capture";
-import { type Compared, compareFiles, filesOf } from "./comparing";
+import { type Compared, compareFiles, filesOf } from "./comparison";
 import { readContents } from "./contents";
 import { CONSISTENCY_LEVELS, type Consistency, checkTags, type Descriptor } from "./descriptor";
 import {
@@ -23,11 +23,11 @@ import {
   snapshotMeant,
 } from "./descriptor-store";
 import { type Preview, previewInPlace, restoreInPlace } from "./inplace";
-import { nowOf, type Replacement } from "./replacing";
-import { type Restored, restoreAnew } from "./restoring";
+import { refuseWrongSecret, type Taken, takeSnapshot } from "./new-snapshot";
+import { nowOf, type Replacement } from "./replacement";
+import { type Restored, restoreAnew } from "./restored-worktree";
 import { type Doomed, planId, planRetention, removeSnapshot } from "./retention";
 import { type SnapshotReader, snapshotContext, snapshotReader } from "./snapshot-context";
-import { refuseWrongSecret, type Taken, takeSnapshot } from "./taking";
 
 /** A snapshot is named by its id, whole or short, by a tag, or as "latest". */
 

@@ -3,13 +3,13 @@ import type { ObjectId } from "../../git/object-name";
 import { encodeTree, MODES, type TreeEntry } from "../../git/tree";
 import type { Platform } from "../../platform/platform";
 import { COLUMN, ROW } from "../../platform/trees";
-import type { Hasher } from "./hashing";
+import type { Hasher } from "./hasher";
 import { byBytes } from "./listing";
 import { encodeManifest, makeManifest } from "./manifest";
 import { kindAt, modeAt, type Picture } from "./picture";
 import type { ByCommit, SnapshotMachine } from "./snapshot-context";
 import type { StagedParts } from "./staged";
-import type { Put } from "./tree-building";
+import type { Put } from "./tree-builder";
 
 /** All that a snapshot holds besides the files themselves. */
 export interface Parts extends StagedParts {

@@ -1,9 +1,9 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Occasion } from "./descriptor";
+import { takeSnapshot } from "./new-snapshot";
 import { pruneAutomatic } from "./retention";
 import { snapshotContext } from "./snapshot-context";
-import { takeSnapshot } from "./taking";
 
 export interface Precaution {
   readonly snapshotId: string | null;

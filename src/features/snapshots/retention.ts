@@ -1,6 +1,6 @@
-import { dropRef } from "./committing";
 import type { Descriptor } from "./descriptor";
 import { intentName } from "./intents";
+import { dropRef } from "./snapshot-commit";
 import type { SnapshotContext } from "./snapshot-context";
 
 export interface Rules {

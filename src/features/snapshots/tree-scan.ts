@@ -8,7 +8,7 @@ import { findRepository } from "../../identity/repository";
 import { isGitDirectoryName } from "../../kernel/keys";
 import { ROW } from "../../platform/trees";
 import { ask } from "../worktrees/git-calls";
-import { Hasher, ODD } from "./hashing";
+import { Hasher, ODD } from "./hasher";
 import {
   byBytes,
   isSubmodule,
@@ -31,7 +31,7 @@ import {
 } from "./picture";
 import { type ByCommit, headTree, objectPlace, type SnapshotMachine } from "./snapshot-context";
 import { blobsOf } from "./staged";
-import { buildTrees, type Leaf, type Put, parent } from "./tree-building";
+import { buildTrees, type Leaf, type Put, parent } from "./tree-builder";
 import { findUnlisted, type Unlisted } from "./unlisted";
 
 export interface Seen {

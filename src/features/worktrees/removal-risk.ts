@@ -6,7 +6,7 @@ import type { Platform } from "../../platform/platform";
 import type { Trees } from "../../platform/trees";
 import { ask, gitFailure, LONG_MS, quotedPath } from "./git-calls";
 import { machineOf, type Yard } from "./place";
-import { gitState, isDirty } from "./surveying";
+import { gitState, isDirty } from "./survey";
 
 /** What would be gone with a worktree, besides files. */
 export interface AtRisk {

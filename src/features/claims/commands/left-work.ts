@@ -2,7 +2,7 @@ import type { Workspace } from "../../../coordinator/workspace";
 import { printable, type Ulid } from "../../../kernel/ids";
 import { shellWord } from "../../../kernel/shell-word";
 import type { LeftMap, LeftWork } from "../../snapshots/left-work";
-import { defaultPlace } from "../../worktrees/naming";
+import { defaultPlace } from "../../worktrees/names";
 
 export function leftJsonOf(left: LeftMap, id: Ulid): Record<string, unknown> | null {
   const work = left.get(id);

@@ -1,7 +1,7 @@
 import type { LastingGit } from "../../../platform/git";
 import type { Trees } from "../../../platform/trees";
 import { DescriptorStore } from "../../snapshots/descriptor-store";
-import { type Ailment, examine, examineStrictly } from "../../snapshots/examining";
+import { type Ailment, examine, examineStrictly } from "../../snapshots/examination";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 import { many } from "../words";

@@ -2,7 +2,7 @@ import type { ProcessIdentity } from "../../../platform/platform";
 import { openMoves } from "../../land/checkout";
 import { RESTORING } from "../../snapshots/inplace";
 import { makings } from "../../worktrees/records";
-import { removals } from "../../worktrees/removing";
+import { removals } from "../../worktrees/removal";
 import { type Check, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 

@@ -3,7 +3,7 @@ import { count } from "../../../cli/terminal/render";
 import { Workspace } from "../../../coordinator/workspace";
 import { missedDaemon } from "../../../daemon/missed";
 import { CotenantError } from "../../../errors/cotenant-error";
-import { repair } from "../../snapshots/repairing";
+import { repair } from "../../snapshots/repair";
 import { snapshotContext } from "../../snapshots/snapshot-context";
 import { lookAround } from "../../watch/commands/status-report";
 import { CHECKS } from "../checks";

@@ -21,7 +21,7 @@ import { forgetOldViolations } from "../../hooks/violations";
 import { issuesIn, underMutex } from "../../issues/desk";
 import { settleIssues } from "../../issues/settle";
 import { clearIndexes } from "../../publish/agent-index";
-import { clearUp } from "../../snapshots/repairing";
+import { clearUp } from "../../snapshots/repair";
 import { snapshotContext } from "../../snapshots/snapshot-context";
 import { endForgotten, homelessAmong } from "../../worktrees/homeless";
 

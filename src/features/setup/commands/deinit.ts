@@ -17,8 +17,8 @@ import { deskOf } from "../../hooks/commands/hooks";
 import { planRemoval, removeHooks } from "../../hooks/installing/install";
 import { MergeDriver } from "../../issues/merge-driver";
 import { ticketKeys } from "../../locks/commands/output";
-import { dropRef } from "../../snapshots/committing";
-import { keptIds } from "../../snapshots/examining";
+import { keptIds } from "../../snapshots/examination";
+import { dropRef } from "../../snapshots/snapshot-commit";
 import { snapshotReader } from "../../snapshots/snapshot-context";
 import { isAsInitMadeIt } from "./scaffold";
 

@@ -4,7 +4,7 @@ import { fromByteText } from "../../../git/byte-text";
 import { printable } from "../../../kernel/ids";
 import { HOLDER_FLAGS, holderFrom } from "../../locks/commands/flags";
 import { type Restoration, restore as restoreSnapshot } from "../operations";
-import { isNothing, type Replacement } from "../replacing";
+import { isNothing, type Replacement } from "../replacement";
 import { noteLines, shownPath, snapshotJson } from "./output";
 
 export const restore: Command = {

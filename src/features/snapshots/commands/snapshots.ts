@@ -4,7 +4,7 @@ import { parseAge } from "../../../cli/grammar/since";
 import { count, paint } from "../../../cli/terminal/render";
 import { fromByteText } from "../../../git/byte-text";
 import { HOLDER_FLAGS, holderFrom } from "../../locks/commands/flags";
-import type { Compared } from "../comparing";
+import type { Compared } from "../comparison";
 import { CONSISTENCY_LEVELS } from "../descriptor";
 import { drawGraph } from "../graph";
 import { type Pruning, history as snapshotHistory, snapshot as snapshots } from "../operations";

@@ -11,7 +11,7 @@ import { HOLDER_FLAGS, holderFrom } from "../../locks/commands/flags";
 import { lasting } from "../../locks/commands/output";
 import { ACCESS_MODES, accessJson, accessText } from "../access";
 import { type CreatedWorktree, type Removed, worktree } from "../operations";
-import { type Dirt, isDirty, type Surveyed } from "../surveying";
+import { type Dirt, isDirty, type Surveyed } from "../survey";
 
 export const info: Command = {
   usage: "worktree info",

@@ -17,12 +17,12 @@ import { shortId } from "../../issues/short-id";
 import { tokenSeen } from "../../issues/stamps";
 import { uncommittedIssues } from "../../issues/uncommitted";
 import { checkedTerms, type LeaseTerms, tellLedger, warnOfTwin } from "../../locks/operations";
-import { type Created, createWorktree, undoCreation } from "../creating";
-import { branchForIssue, checkBranch } from "../naming";
+import { claimFor, ownClaim } from "../issue-claim";
+import { branchForIssue, checkBranch } from "../names";
+import { type Created, createWorktree, undoCreation } from "../new-worktree";
 import { placeNamed, type Yard } from "../place";
-import { settleRemovals } from "../removing";
+import { settleRemovals } from "../removal";
 import { runSetup } from "../setup";
-import { claimFor, ownClaim } from "../taking-along";
 
 export interface CreateRequest
   extends Omit<HolderRequest, "requestId">,

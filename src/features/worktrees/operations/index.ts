@@ -5,7 +5,7 @@ import { currentBranch } from "../../../identity/branch";
 import { settleWorktreeIdentity, type WorktreeReading } from "../../../identity/worktree";
 import { printable, type WorktreeId } from "../../../kernel/ids";
 import { ACCESS_MODES, type Access, accessOf, setAccess } from "../access";
-import { type Surveyed, surveyWorktrees } from "../surveying";
+import { type Surveyed, surveyWorktrees } from "../survey";
 import { create } from "./create";
 import { remove } from "./remove";
 import { lock, renew, steal, unlock } from "./writer-lock";

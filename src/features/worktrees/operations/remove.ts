@@ -14,16 +14,16 @@ import { shortId } from "../../issues/short-id";
 import { uncommittedIssues } from "../../issues/uncommitted";
 import { ledgerInFront } from "../../ledger/in-front";
 import { tellLedger } from "../../locks/operations";
-import { keepBeforeRemoval } from "../../snapshots/keeping";
+import { keepBeforeRemoval } from "../../snapshots/removal-snapshot";
 import { snapshotContext } from "../../snapshots/snapshot-context";
 import { cachePath } from "../../snapshots/stat-cache";
 import { accessOf } from "../access";
-import { forgetGone, refuseLockedByGit } from "../forgetting";
-import { settleMakings } from "../making";
+import { settleMakings } from "../construction";
+import { forgetGone, refuseLockedByGit } from "../git-records";
 import { meantWorktree } from "../meant";
 import type { Yard } from "../place";
+import { removeWorktree, settleRemovals } from "../removal";
 import { type AtRisk, atRisk } from "../removal-risk";
-import { removeWorktree, settleRemovals } from "../removing";
 import { underWriterLock, writerKey } from "../writer-lock";
 
 export interface Removed extends Pick<WorktreeEntry, "root" | "branch" | "isReplaced"> {

@@ -43,7 +43,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a new worktree is filled with submodule.recurse as it is set",
-    file: "src/features/worktrees/creating.ts",
+    file: "src/features/worktrees/new-worktree.ts",
     from: '["-c", "submodule.recurse=false", "reset"',
     to: '["reset"',
     test: "tests/cli/worktree-create.test.ts",
@@ -51,7 +51,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the branch of a worktree that could not be made stays",
-    file: "src/features/worktrees/making.ts",
+    file: "src/features/worktrees/construction.ts",
     from: "      if (fresh !== null) await dropBranch(yard, fresh);\n",
     to: "",
     test: "tests/cli/worktree-create.test.ts",
@@ -59,7 +59,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the caller's own claim does not move along to its new worktree",
-    file: "src/features/worktrees/taking-along.ts",
+    file: "src/features/worktrees/issue-claim.ts",
     from: "if (own !== null && own.worktreeId !== worktreeId)",
     to: "if (own !== null && own.worktreeId === worktreeId)",
     test: "tests/cli/worktree-create.test.ts",
@@ -123,7 +123,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "leases of a worktree that was deleted by hand outlive its removal",
-    file: "src/features/worktrees/forgetting.ts",
+    file: "src/features/worktrees/git-records.ts",
     from: "await endHomeless(yard.session, worktreeId)",
     to: "{ ended: [], stillHeld: [] }",
     test: "tests/cli/gone-worktrees.test.ts",

@@ -5,9 +5,9 @@ import { readWorktreeIdentity } from "../../identity/worktree";
 import { listWorktrees } from "../../identity/worktree-list";
 import { makeUlid, printable, type Ulid, type WorktreeId } from "../../kernel/ids";
 import type { Descriptor } from "../../platform/platform";
-import { forgetAt, forgetGoneAt } from "./forgetting";
 import { LONG_MS } from "./git-calls";
-import { workshopOf } from "./naming";
+import { forgetAt, forgetGoneAt } from "./git-records";
+import { workshopOf } from "./names";
 import { dropBranch, makeBranch, type NewBranch } from "./new-branch";
 import { machineOf, oneAtATime, opened, quietly, runHolding, type Yard } from "./place";
 import {

@@ -7,7 +7,7 @@ import type { LastingGit } from "../../platform/git";
 import { COLUMN, type Entry, KINDS, ROW, type Trees } from "../../platform/trees";
 import { ask, LONG_MS, quotedPath } from "../worktrees/git-calls";
 import { gitPlace, type TreePlace } from "./listing";
-import type { Put } from "./tree-building";
+import type { Put } from "./tree-builder";
 
 /** Larger files are Git's to read: it does not need all of one in memory. */
 const LARGE = 8 << 20;

@@ -3,12 +3,12 @@ import { byteTextOf, fromByteText, isText, toByteText } from "../../git/byte-tex
 import type { WorktreeEntry } from "../../identity/worktree-list";
 import { printable } from "../../kernel/ids";
 import { LONG_MS } from "../worktrees/git-calls";
+import type { Kept } from "../worktrees/removal";
 import { type AtRisk, isAsCommitted } from "../worktrees/removal-risk";
-import type { Kept } from "../worktrees/removing";
 import { type Captured, isUnchanged } from "./capture";
+import { takeSnapshot } from "./new-snapshot";
 import { removeSnapshot } from "./retention";
 import type { SnapshotContext } from "./snapshot-context";
-import { takeSnapshot } from "./taking";
 
 /** Keeps what a worktree has and nothing else has, before it is removed. `context` is that worktree's own. */
 export async function keepBeforeRemoval(

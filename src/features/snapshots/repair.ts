@@ -1,13 +1,13 @@
 import { toByteText } from "../../git/byte-text";
 import { type FactName, factId } from "../../kernel/facts";
-import { settleMakings } from "../worktrees/making";
-import { settleRemovals } from "../worktrees/removing";
+import { settleMakings } from "../worktrees/construction";
+import { settleRemovals } from "../worktrees/removal";
 import { removeTree } from "../worktrees/tree-removal";
-import { dropRef, makeRef, startRef } from "./committing";
 import { refOf } from "./descriptor-store";
-import { type Ailment, examine, examineStrictly, isDead, markedPacks } from "./examining";
+import { type Ailment, examine, examineStrictly, isDead, markedPacks } from "./examination";
 import { RESTORING } from "./inplace";
 import { forget, logReady } from "./milestones";
+import { dropRef, makeRef, startRef } from "./snapshot-commit";
 import type { SnapshotContext } from "./snapshot-context";
 
 /**

@@ -4,7 +4,7 @@ import { printable } from "../../kernel/ids";
 import type { Trees } from "../../platform/trees";
 import type { Captured } from "./capture";
 import { byBytes } from "./listing";
-import type { Replacement } from "./replacing";
+import type { Replacement } from "./replacement";
 import type { SnapshotContext } from "./snapshot-context";
 
 /**

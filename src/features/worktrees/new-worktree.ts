@@ -4,14 +4,14 @@ import { below, normalPath, parentOf } from "../../identity/path-text";
 import { listWorktrees } from "../../identity/worktree-list";
 import type { WorktreeId } from "../../kernel/ids";
 import { printable } from "../../kernel/ids";
-import { copyIgnored } from "./copying";
+import { makeWorktree, placeTaken, settleMakings } from "./construction";
 import { askMaybe } from "./git-calls";
-import { makeWorktree, placeTaken, settleMakings } from "./making";
-import { checkBranch, defaultPlace } from "./naming";
+import { copyIgnored } from "./ignored-files";
+import { checkBranch, defaultPlace } from "./names";
 import { dropBranch, type NewBranch } from "./new-branch";
 import { machineOf, oneAtATime, realPlace, type Yard } from "./place";
+import { removeWorktree } from "./removal";
 import { isAsCommitted } from "./removal-risk";
-import { removeWorktree } from "./removing";
 
 export interface Creation {
   readonly branch: string;

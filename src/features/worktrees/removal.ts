@@ -7,7 +7,7 @@ import { type FactName, factId, parseFactName } from "../../kernel/facts";
 import { makeUlid, printable } from "../../kernel/ids";
 import type { ProcessIdentity } from "../../platform/platform";
 import { accessFact } from "./access";
-import { forgetAt } from "./forgetting";
+import { forgetAt } from "./git-records";
 import { machineOf, oneAtATime, type Yard } from "./place";
 import { recordName } from "./records";
 import { removeTree } from "./tree-removal";

@@ -10,10 +10,10 @@ import { recordName } from "../worktrees/records";
 import { underWriterLock, writerKey } from "../worktrees/writer-lock";
 import { type BaseSnapshot, baseSnapshotOf, isKept } from "./base-snapshot";
 import { type Captured, capture, remember } from "./capture";
-import { commitCaptured, makeRef, newRef, startRef } from "./committing";
 import type { Consistency, Descriptor, Occasion } from "./descriptor";
 import { latestName, openIntents } from "./intents";
 import { aboutOf, forget, intend, logReady, makeReady } from "./milestones";
+import { commitCaptured, makeRef, newRef, startRef } from "./snapshot-commit";
 import type { SnapshotContext } from "./snapshot-context";
 import { cachePath, saveRemembered } from "./stat-cache";
 
