@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "a harness is told that a worktree with changes is gone",
-    file: "src/features/worktrees/commands/hook-worktree-remove.ts",
+    file: "src/features/worktrees/operations/hook.ts",
     from: "if (why !== null)",
     to: "if (why === undefined)",
     test: "tests/cli/agents.test.ts",
@@ -115,8 +115,8 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a wrong secret is ignored where a claim moves to a new worktree",
-    file: "src/features/worktrees/commands/worktree-create.ts",
-    from: '    if (issue?.own != null) (await workspace.session("read")).refuseWrong(secret, [issue.own]);\n',
+    file: "src/features/worktrees/operations/create.ts",
+    from: '  if (issue?.own != null) (await workspace.session("read")).refuseWrong(secret, [issue.own]);\n',
     to: "",
     test: "tests/cli/shown-secrets.test.ts",
     named: "must be right, also where",
