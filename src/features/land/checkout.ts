@@ -242,15 +242,10 @@ async function note(
   { worktreeId, ref, old, new: next }: CheckoutMove,
   fact: Fact | null,
 ): Promise<void> {
-  await session.write([], {
-    about: `land ${ref}`,
-    facts: [],
-    body: async () => ({
-      type: fact === null ? "land.checkout_settled" : "land.checkout_moving",
-      payload: { worktree_id: worktreeId, ref, old, new: next },
-      facts: new Map([[factName(worktreeId), fact]]),
-      answer: null,
-    }),
+  await session.log(`land ${ref}`, {
+    type: fact === null ? "land.checkout_settled" : "land.checkout_moving",
+    payload: { worktree_id: worktreeId, ref, old, new: next },
+    facts: new Map([[factName(worktreeId), fact]]),
   });
 }
 

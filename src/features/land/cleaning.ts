@@ -75,15 +75,9 @@ async function whyWanted({ yard }: LandDesk, { entryId, branch }: LandEntry): Pr
 }
 
 async function note({ yard }: LandDesk, { entryId, target, branch, commit }: LandEntry): Promise<void> {
-  await yard.session.write([], {
-    about: `land ${target}`,
-    facts: [],
-    body: async () => ({
-      type: "land.cleaning",
-      payload: { target, entry_id: entryId, branch, commit },
-      facts: new Map(),
-      answer: null,
-    }),
+  await yard.session.log(`land ${target}`, {
+    type: "land.cleaning",
+    payload: { target, entry_id: entryId, branch, commit },
   });
 }
 

@@ -113,15 +113,10 @@ async function settleRestores(context: SnapshotContext): Promise<string[]> {
     if (typeof maker !== "object" || maker === null || typeof bench !== "string") continue;
     if (!(await isDead(machine, maker as Parameters<typeof isDead>[1]))) continue;
     if (/\/\.cotenant\/restore\.new-[0-9a-f]{12}$/.test(bench)) await removeTree(trees, toByteText(bench));
-    await session.write([], {
-      about: `restore in ${worktreeOf(name)}`,
-      facts: [],
-      body: async () => ({
-        type: "snapshot.interrupted",
-        payload: { worktree_id: worktreeOf(name), before, inplace: true },
-        facts: new Map([[name, null]]),
-        answer: null,
-      }),
+    await session.log(`restore in ${worktreeOf(name)}`, {
+      type: "snapshot.interrupted",
+      payload: { worktree_id: worktreeOf(name), before, inplace: true },
+      facts: new Map([[name, null]]),
     });
     done.push(`an in-place restore was cut off; what was there before is snapshot ${String(before)}`);
   }

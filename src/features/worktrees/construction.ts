@@ -9,7 +9,7 @@ import { LONG_MS } from "./git-calls";
 import { forgetAt, forgetGoneAt } from "./git-records";
 import { workshopOf } from "./names";
 import { dropBranch, makeBranch, type NewBranch } from "./new-branch";
-import { machineOf, oneAtATime, opened, quietly, runHolding, type Yard } from "./place";
+import { hereOf, machineOf, oneAtATime, opened, quietly, runHolding, type Yard } from "./place";
 import {
   type Making,
   makingName,
@@ -245,24 +245,19 @@ async function finish(
     createdAt: identity.createdAt,
     setup: null,
   };
-  await yard.session.write([], {
-    about: `worktree ${making.place}`,
-    facts: [],
-    body: async () => ({
-      // One line for what is one thing: a snapshot that came back is a worktree that was made.
-      type: record.snapshotId === null ? "worktree.created" : "snapshot.restored",
-      payload: {
-        worktree_id: identity.worktreeId,
-        ...recordToFact(record),
-        ...(record.snapshotId === null ? {} : { inplace: false }),
-        ...(recovered ? { recovered } : {}),
-      },
-      facts: new Map([
-        [makingName(making.id), null],
-        [recordName(identity.worktreeId), recordToFact(record)],
-      ]),
-      answer: null,
-    }),
+  await yard.session.log(`worktree ${making.place}`, {
+    // One line for what is one thing: a snapshot that came back is a worktree that was made.
+    type: record.snapshotId === null ? "worktree.created" : "snapshot.restored",
+    payload: {
+      worktree_id: identity.worktreeId,
+      ...recordToFact(record),
+      ...(record.snapshotId === null ? {} : { inplace: false }),
+      ...(recovered ? { recovered } : {}),
+    },
+    facts: new Map([
+      [makingName(making.id), null],
+      [recordName(identity.worktreeId), recordToFact(record)],
+    ]),
   });
   return identity.worktreeId;
 }
@@ -274,15 +269,10 @@ async function note(
   payload: Readonly<Record<string, unknown>>,
   fact: Readonly<Record<string, unknown>> | null,
 ): Promise<void> {
-  await yard.session.write([], {
-    about: `worktree ${making.place}`,
-    facts: [],
-    body: async () => ({
-      type,
-      payload,
-      facts: new Map([[makingName(making.id as Ulid), fact]]),
-      answer: null,
-    }),
+  await yard.session.log(`worktree ${making.place}`, {
+    type,
+    payload,
+    facts: new Map([[makingName(making.id as Ulid), fact]]),
   });
 }
 
@@ -292,9 +282,4 @@ async function isInPlace({ trees }: Yard, { made, place }: Making): Promise<bool
     (await trees.look(toByteText(made))) === null &&
     (await trees.look(toByteText(`${place}/.git`)))?.kind === "file"
   );
-}
-
-/** Where the caller stands, which outlives what it makes. */
-function hereOf({ workspace }: Yard): string {
-  return workspace.repository.worktreeRoot;
 }

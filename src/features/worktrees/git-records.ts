@@ -30,19 +30,12 @@ export async function forgetGone(yard: Yard, worktree: WorktreeEntry): Promise<F
   const worktreeId = await storedId(machineOf(yard).platform, worktree);
   const keptRef = await keep(yard, worktree);
   await oneAtATime(yard, () => forgetRecord(yard, worktree));
-  await yard.session.write([], {
-    about: `worktree ${printable(root, 500)}`,
-    facts: [],
-    body: async () => ({
-      type: "worktree.removed",
-      payload: { worktree_id: worktreeId, root, snapshot_id: null, was_gone: true, kept_ref: keptRef },
-      facts: new Map(
-        worktreeId === null
-          ? []
-          : [recordName(worktreeId), accessFact(worktreeId)].map((name) => [name, null]),
-      ),
-      answer: null,
-    }),
+  await yard.session.log(`worktree ${printable(root, 500)}`, {
+    type: "worktree.removed",
+    payload: { worktree_id: worktreeId, root, snapshot_id: null, was_gone: true, kept_ref: keptRef },
+    facts: new Map(
+      worktreeId === null ? [] : [recordName(worktreeId), accessFact(worktreeId)].map((name) => [name, null]),
+    ),
   });
   const leases =
     worktreeId === null ? { ended: [], stillHeld: [] } : await endHomeless(yard.session, worktreeId);

@@ -31,6 +31,11 @@ export function machineOf({ workspace }: Yard): { readonly platform: Platform; r
   return workspace.surroundings;
 }
 
+/** Where the caller stands, which outlives what it makes. */
+export function hereOf({ workspace }: Yard): string {
+  return workspace.repository.worktreeRoot;
+}
+
 /**
  * One at a time among cotenant's own: `git worktree` commands of several processes fight over what they all write below
  * `.git/worktrees`, and over names. Not the store's mutex, which is held for milliseconds; nobody who holds this one waits

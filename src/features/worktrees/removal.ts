@@ -155,14 +155,9 @@ async function log(
     facts.set(recordName(worktreeId), null);
     facts.set(accessFact(worktreeId), null);
   }
-  await yard.session.write([], {
-    about: `worktree ${printable(root, 500)}`,
-    facts: [],
-    body: async () => ({
-      type,
-      payload: { worktree_id: worktreeId, root, snapshot_id: snapshotId },
-      facts,
-      answer: null,
-    }),
+  await yard.session.log(`worktree ${printable(root, 500)}`, {
+    type,
+    payload: { worktree_id: worktreeId, root, snapshot_id: snapshotId },
+    facts,
   });
 }
