@@ -287,12 +287,12 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "hook worktree-create": {
     summary: "what a harness calls to have a worktree made",
     isHidden: true,
-    load: async () => (await import("../features/worktrees/commands/harness-hooks")).worktreeCreate,
+    load: async () => (await import("../features/worktrees/commands/hook-worktree")).worktreeCreate,
   },
   "hook worktree-remove": {
     summary: "what a harness calls when a worktree is to go",
     isHidden: true,
-    load: async () => (await import("../features/worktrees/commands/harness-hooks")).worktreeRemove,
+    load: async () => (await import("../features/worktrees/commands/hook-worktree")).worktreeRemove,
   },
   complete: {
     summary: "what could come next",
