@@ -111,15 +111,15 @@ export const land = {
   async run(workspace: Workspace, { push = false, ...request }: RunRequest = {}): Promise<LandReport> {
     const parts = await landParts(workspace, await workspace.session("write"));
     const target = await targetRef(workspace, request.target ?? null);
-    const { only = [], parallel = null } = request;
-    const named = await Promise.all(only.map((word) => meantEntry(workspace, word, target)));
+    const { only, parallel = null } = request;
+    const named = await Promise.all((only ?? []).map((word) => meantEntry(workspace, word, target)));
     if (parallel !== null && !(parallel >= 1 && parallel <= 8))
       throw new CotenantError("E_USAGE", `--parallel takes 1 to 8, not ${parallel}`, {
         hint: "for example --parallel 2",
       });
     return runQueue(parts, {
       ...{ ...request, target },
-      only: named.length === 0 ? undefined : named.map(({ entryId }) => entryId),
+      only: only === undefined ? undefined : named.map(({ entryId }) => entryId),
       push: push === true ? null : push === false ? undefined : push,
     });
   },

@@ -225,9 +225,10 @@ export const run: Command = {
   isForPeople: true,
   async run(context, parsed) {
     const workspace = await context.workspace();
+    const only = parsed.texts("only");
     const request = {
       target: parsed.text("target"),
-      only: parsed.texts("only"),
+      only: only.length === 0 ? undefined : only,
       push: pushFrom(parsed),
       wait: parsed.has("wait"),
       parallel: parsed.whole("parallel"),
