@@ -27,7 +27,9 @@ export async function copyIgnored(
     { cwd: from, timeoutMs: LONG_MS },
     "finding what a new worktree gets",
   );
-  const paths = names(listed).filter((path) => !isOwn(path) && !path.endsWith("/"));
+  const paths = byteTextOf(listed)
+    .split("\0")
+    .filter((path) => path !== "" && !isOwn(path) && !path.endsWith("/"));
   if (paths.length > MOST_FILES)
     throw new CotenantError(
       "E_LIMIT",
@@ -68,16 +70,4 @@ async function leadsAway(trees: Trees, root: BytePath, path: BytePath): Promise<
 /** A worktree's own identity is nobody else's. */
 function isOwn(path: BytePath): boolean {
   return path.startsWith(".cotenant/");
-}
-
-/** Names with a zero byte after each, one character per byte. */
-export function names(bytes: Uint8Array): BytePath[] {
-  const found: BytePath[] = [];
-  for (let at = 0; at < bytes.length; ) {
-    let end = bytes.indexOf(0, at);
-    if (end === -1) end = bytes.length;
-    found.push(byteTextOf(bytes.subarray(at, end)));
-    at = end + 1;
-  }
-  return found;
 }

@@ -4,7 +4,8 @@ import { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { isAbsolute } from "../../../identity/path-text";
 import { installedFrom } from "../../harnesses/commands/agents";
-import { hook } from "../operations";
+// Not by the index: programs for hooks read no more than they need.
+import { hook } from "../operations/hook";
 
 const HARNESS_FLAG: Readonly<Record<string, Flag>> = {
   harness: { value: "<name>", choices: ["claude"], meaning: "whose event is on standard input" },
