@@ -1,10 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  branchForIssue,
-  checkBranch,
-  defaultPlace,
-  directoryName,
-} from "../../src/features/worktrees/names";
+import { branchForIssue, checkBranch, defaultPlace, directoryName } from "../../src/features/worktrees/names";
 import { tipsOf } from "../../src/features/worktrees/removal-risk";
 import { isDirty, parseStatus } from "../../src/features/worktrees/survey";
 import { normalPath } from "../../src/identity/path-text";
