@@ -8,17 +8,12 @@ import { Workspace } from "./coordinator/workspace";
 import { engineInFront, followLogInFront, missedDaemonIn, watcherInFront } from "./daemon/in-front";
 import { orThrow } from "./errors/cotenant-error";
 import type { DispatchReport, DispatchRequest } from "./features/dispatch/operations";
-import type {
-  Enqueued,
-  EnqueueRequest,
-  LandEntry,
-  LandOptions,
-  LandReport,
-} from "./features/land/operations";
-import type { Input } from "./features/publish/draft";
-import type { Publisher } from "./features/publish/publisher";
+import type { Enqueued, EnqueueRequest } from "./features/land/enqueueing";
+import type { LandEntry } from "./features/land/entry";
+import type { LandOptions, LandReport } from "./features/land/report";
+import type { PublishOptions } from "./features/publish/operations";
 import type { Published } from "./features/publish/request";
-import { type Consistency, checkTags, type Descriptor as Snapshot } from "./features/snapshots/descriptor";
+import type { Consistency, Descriptor as Snapshot } from "./features/snapshots/descriptor";
 import { parseUlid } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
@@ -39,15 +34,10 @@ export type {
   IssueOutcome,
   RunState,
 } from "./features/dispatch/operations";
-export type {
-  Enqueued,
-  EnqueueRequest,
-  LandEntry,
-  LandOptions,
-  LandOutcome,
-  LandProgress,
-  LandReport,
-} from "./features/land/operations";
+export type { Enqueued, EnqueueRequest } from "./features/land/enqueueing";
+export type { LandEntry } from "./features/land/entry";
+export type { LandOptions, LandOutcome, LandProgress, LandReport } from "./features/land/report";
+export type { PublishOptions, TreeChange } from "./features/publish/operations";
 export type { Published, PublishedPath } from "./features/publish/request";
 export type { LeaseKey } from "./kernel/keys";
 export type { Lease } from "./kernel/lease";
@@ -101,38 +91,6 @@ export interface SnapshotOptions {
   readonly requestId?: string;
 }
 
-/** One change of a tree; paths are seen from the repository's root. */
-export type TreeChange =
-  | {
-      readonly op: "put";
-      readonly path: string;
-      readonly content: string | Uint8Array;
-      /** `100644`, `100755` or `120000`; unset: as it is now, for a new file `100644`. */
-      readonly mode?: string;
-      /** What was there when the change was made: an object's id, or null for nothing. Refused if it is not so. */
-      readonly baseBlob?: string | null;
-    }
-  | { readonly op: "delete"; readonly path: string; readonly baseBlob?: string | null }
-  | { readonly op: "rename"; readonly from: string; readonly to: string }
-  | { readonly op: "patch"; readonly patch: string | Uint8Array }
-  | { readonly op: "from-worktree"; readonly path: string };
-
-export interface PublishOptions {
-  readonly branch: string;
-  readonly message: string;
-  readonly changes: readonly TreeChange[];
-  /** Against what the changes are meant. Default: the branch, else the remote's default branch. */
-  readonly base?: string;
-  readonly author?: string;
-  readonly sign?: boolean;
-  /** To the usual remote, or to the one named. A push that fails is told in the answer. */
-  readonly push?: boolean | string;
-  readonly release?: boolean;
-  readonly settle?: boolean;
-  readonly requestId?: string;
-  readonly onProgress?: (line: string) => void;
-}
-
 export interface ChangeOptions {
   readonly requestId?: string;
   readonly reason?: string;
@@ -163,7 +121,6 @@ export class CotenantRepository {
   readonly operations: Operations;
   readonly #workspace: Workspace;
   readonly #session: Session;
-  #publisher: Publisher | null = null;
 
   constructor(workspace: Workspace, session: Session) {
     this.#workspace = workspace;
@@ -300,42 +257,22 @@ export class CotenantRepository {
   }
 
   /** Keeps this worktree as it is. Rejects with `E_CONSISTENCY_UNAVAILABLE` when it does not hold still. */
-  async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
-    const { takeSnapshot } = await import("./features/snapshots/taking");
-    const { descriptor } = await takeSnapshot(await this.#darkroom(), {
-      note: options.note ?? null,
-      tags: checkTags(options.tags ?? []),
-      consistency: options.consistency ?? null,
-      ...(options.ignored === undefined ? {} : { withIgnored: options.ignored }),
-      requestId: requestIdOf(options),
-    });
-    return descriptor;
+  async snapshot({ note, ...options }: SnapshotOptions = {}): Promise<Snapshot> {
+    const { snapshot } = await import("./features/snapshots/operations");
+    return (await snapshot(this.#workspace, { ...options, message: note })).descriptor;
   }
 
   /** Every snapshot of the repository, oldest first. */
   async snapshots(): Promise<readonly Snapshot[]> {
-    return (await this.#darkroom()).shelf.all();
+    const { history } = await import("./features/snapshots/operations");
+    return (await history(this.#workspace, { all: true })).all;
   }
 
   /** A snapshot as a new worktree; answers where it is. */
   async restore(snapshotId: string, options: { readonly path: string }): Promise<{ readonly root: string }> {
-    const { restoreAnew } = await import("./features/snapshots/restoring");
-    const { meantSnapshot } = await import("./features/snapshots/shelf");
-    const { refusePlace } = await import("./features/worktrees/creating");
-    const { normal } = await import("./features/worktrees/naming");
-    const room = await this.#darkroom();
-    const descriptor = meantSnapshot(snapshotId, await room.shelf.all(), this.#session.actor.worktreeId);
-    const { surroundings } = this.#workspace;
-    const place = normal(options.path.startsWith("/") ? options.path : `${surroundings.cwd}/${options.path}`);
-    await refusePlace(room, place);
-    const { root } = await restoreAnew(room, descriptor, { place, branch: null });
-    return { root };
-  }
-
-  async #darkroom() {
-    const { readingRoomIn } = await import("./features/snapshots/darkroom");
-    const { nodeTrees } = await import("./platform/node/trees");
-    return { ...readingRoomIn(this.#workspace, nodeTrees()), session: this.#session };
+    const { restore } = await import("./features/snapshots/operations");
+    const { worktree } = await restore(this.#workspace, { path: options.path, snapshot: snapshotId });
+    return { root: worktree.root };
   }
 
   /**
@@ -343,50 +280,28 @@ export class CotenantRepository {
    * Gits that they need are kept for the next one, until `close`.
    */
   async publish(options: PublishOptions): Promise<Published> {
-    const { Publisher } = await import("./features/publish/publisher");
-    const { nodeCommands } = await import("./platform/node/commands");
-    this.#publisher ??= new Publisher(this.#workspace, this.#session, async () => {
-      const { claimFence } = await import("./features/ledger/fence");
-      return claimFence(this.#workspace, this.#session);
-    });
-    const { push } = options;
-    return this.#publisher.publish({
-      branch: options.branch,
-      base: options.base ?? null,
-      message: options.message,
-      author: options.author ?? null,
-      sign: options.sign ?? false,
-      inputs: options.changes.map(inputOf),
-      push: push === true ? null : typeof push === "string" ? push : undefined,
-      release: options.release ?? false,
-      settle: options.settle ?? false,
-      requestId: requestIdOf(options),
-      secret: null,
-      commands: nodeCommands(),
-      ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
-    });
+    const { publish } = await import("./features/publish/operations");
+    return publish(this.#workspace, options);
   }
 
   /** Adds branches to the merge queue, as they are now. */
-  async landAdd(request: EnqueueRequest): Promise<readonly Enqueued[]> {
-    const { enqueue } = await import("./features/land/operations");
-    return enqueue(this.#workspace, this.#session, request);
+  async landAdd({ issueId, ...request }: EnqueueRequest): Promise<readonly Enqueued[]> {
+    const { land } = await import("./features/land/operations");
+    return land.add(this.#workspace, { ...request, issue: issueId });
   }
 
   /** What waits to land, and what was put aside; with `all`, also what has landed lately. */
   async landQueue(
     options: { readonly target?: string; readonly all?: boolean } = {},
   ): Promise<readonly LandEntry[]> {
-    const { queueOf, targetRef } = await import("./features/land/operations");
-    const target = options.target === undefined ? null : await targetRef(this.#workspace, options.target);
-    return queueOf(this.#workspace, target, { all: options.all ?? false });
+    const { land } = await import("./features/land/operations");
+    return (await land.list(this.#workspace, options)).entries;
   }
 
   /** Lands what is in the queue. What ends it early once it has begun is told in the report. */
   async landRun(options: LandOptions = {}): Promise<LandReport> {
-    const { runQueue } = await import("./features/land/operations");
-    const { landParts } = await import("./node-parts");
-    return runQueue(await landParts(this.#workspace, this.#session), options);
+    const { land } = await import("./features/land/operations");
+    return land.run(this.#workspace, options);
   }
 
   /**
@@ -401,8 +316,8 @@ export class CotenantRepository {
 
   /** Ends what publishing has started. The repository may be used again afterwards. */
   async close(): Promise<void> {
-    await this.#publisher?.close();
-    this.#publisher = null;
+    const { closePublisher } = await import("./features/publish/operations");
+    await closePublisher(this.#workspace);
   }
 
   async #refs(targets: Target | readonly Target[]) {
@@ -438,21 +353,6 @@ export class CotenantRepository {
     if ("dir" in target) return orThrow(dirKey((await this.#workspace.path(target.dir)).path));
     if ("ref" in target) return orThrow(refKey(target.ref));
     return orThrow(issueKey(target.issue));
-  }
-}
-
-function inputOf(change: TreeChange, at: number): Input {
-  const bytes = (text: string | Uint8Array) =>
-    typeof text === "string" ? new TextEncoder().encode(text) : text;
-  switch (change.op) {
-    case "put": {
-      const { mode = null, content, ...rest } = change;
-      return { ...rest, content: bytes(content), mode, newMode: "100644" };
-    }
-    case "patch":
-      return { op: "patch", patch: bytes(change.patch), name: `change ${at + 1}` };
-    default:
-      return change;
   }
 }
 

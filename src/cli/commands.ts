@@ -77,48 +77,35 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     status: "locks, waiters and hints",
     gc: "log the end of what has lapsed",
   }),
-  "worktree info": one(
-    "this worktree's identity",
-    () => import("../features/worktrees/commands/worktree-info"),
-  ),
-  "worktree list": one(
-    "all worktrees and what they hold",
-    () => import("../features/worktrees/commands/worktree-list"),
-  ),
-  "worktree init": one(
-    "give this worktree its identity now",
-    () => import("../features/worktrees/commands/worktree-init"),
-  ),
-  "worktree create": one(
-    "make one for a branch or an issue",
-    () => import("../features/worktrees/commands/worktree-create"),
-  ),
-  "worktree remove": one(
-    "take one away, and lose nothing",
-    () => import("../features/worktrees/commands/worktree-remove"),
-  ),
-  "worktree lock": one("be its only writer", () => import("../features/worktrees/commands/worktree-lock")),
-  "worktree renew": one("extend its lock", () => import("../features/worktrees/commands/worktree-renew")),
-  "worktree unlock": one(
-    "give its lock back",
-    () => import("../features/worktrees/commands/worktree-unlock"),
-  ),
-  "worktree steal": one(
-    "take over a lock that ran out",
-    () => import("../features/worktrees/commands/worktree-steal"),
-  ),
-  "worktree access": one(
-    "exclusive or shared",
-    () => import("../features/worktrees/commands/worktree-access"),
-  ),
-  snapshot: one("keep this worktree as it is", () => import("../features/snapshots/commands/snapshot")),
-  "snapshot diff": one(
-    "what differs between two, or since one",
-    () => import("../features/snapshots/commands/snapshot-diff"),
-  ),
-  "snapshot prune": one("take old ones away", () => import("../features/snapshots/commands/snapshot-prune")),
-  history: one("what was kept, and when", () => import("../features/snapshots/commands/history")),
-  restore: one("bring a snapshot back", () => import("../features/snapshots/commands/restore")),
+  ...verbs("worktree", () => import("../features/worktrees/commands/worktrees"), {
+    info: "this worktree's identity",
+    list: "all worktrees and what they hold",
+    init: "give this worktree its identity now",
+    create: "make one for a branch or an issue",
+    remove: "take one away, and lose nothing",
+  }),
+  ...verbs("worktree", () => import("../features/worktrees/commands/writer-lock"), {
+    lock: "be its only writer",
+    renew: "extend its lock",
+    unlock: "give its lock back",
+    steal: "take over a lock that ran out",
+  }),
+  ...verbs("worktree", () => import("../features/worktrees/commands/worktrees"), {
+    access: "exclusive or shared",
+  }),
+  ...verbs(null, () => import("../features/snapshots/commands/snapshots"), {
+    snapshot: "keep this worktree as it is",
+  }),
+  ...verbs("snapshot", () => import("../features/snapshots/commands/snapshots"), {
+    diff: "what differs between two, or since one",
+    prune: "take old ones away",
+  }),
+  ...verbs(null, () => import("../features/snapshots/commands/snapshots"), {
+    history: "what was kept, and when",
+  }),
+  ...verbs(null, () => import("../features/snapshots/commands/restore"), {
+    restore: "bring a snapshot back",
+  }),
   ...verbs("issue", () => import("../features/issues/commands/issues"), {
     create: "write down work to be done",
     show: "one issue, whole",
@@ -227,14 +214,18 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     list: "which harnesses ask, and how",
     doctor: "try each, and show what it covers",
   }),
-  publish: one("commit to a branch without a checkout", () => import("../features/publish/commands/publish")),
-  "land add": one("add branches to the merge queue", () => import("../features/land/commands/land-add")),
-  "land list": one("what waits, and what was put aside", () => import("../features/land/commands/land-list")),
-  "land remove": one("take one out of the queue", () => import("../features/land/commands/land-remove")),
-  "land retry": one("try one again that was put aside", () => import("../features/land/commands/land-retry")),
-  "land pause": one("land nothing for a while", () => import("../features/land/commands/land-pause")),
-  "land resume": one("go on after a pause", () => import("../features/land/commands/land-resume")),
-  "land run": one("check, and land what passes", () => import("../features/land/commands/land-run")),
+  ...verbs(null, () => import("../features/publish/commands/publish"), {
+    publish: "commit to a branch without a checkout",
+  }),
+  ...verbs("land", () => import("../features/land/commands/land"), {
+    add: "add branches to the merge queue",
+    list: "what waits, and what was put aside",
+    remove: "take one out of the queue",
+    retry: "try one again that was put aside",
+    pause: "land nothing for a while",
+    resume: "go on after a pause",
+    run: "check, and land what passes",
+  }),
   dispatch: one(
     "have agents work on issues until none is left",
     () => import("../features/dispatch/commands/dispatch"),
@@ -244,7 +235,9 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     logs: "what an agent printed",
     stop: "take no more, or stop at once",
   }),
-  exec: one("run a command with caches of its own", () => import("../features/exec/commands/exec")),
+  ...verbs(null, () => import("../features/exec/commands/exec"), {
+    exec: "run a command with caches of its own",
+  }),
   doctor: one("what is wrong, and what to do next", doctor, "doctor"),
   info: one("where everything is, and who you are", () => import("../features/watch/commands/info")),
   recover: one("mend a damaged log", doctor, "recover"),
@@ -261,13 +254,15 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "hook worktree-create": hidden(
     one(
       "what a harness calls to have a worktree made",
-      () => import("../features/worktrees/commands/hook-worktree-create"),
+      () => import("../features/worktrees/commands/hook-worktree"),
+      "worktreeCreate",
     ),
   ),
   "hook worktree-remove": hidden(
     one(
       "what a harness calls when a worktree is to go",
-      () => import("../features/worktrees/commands/hook-worktree-remove"),
+      () => import("../features/worktrees/commands/hook-worktree"),
+      "worktreeRemove",
     ),
   ),
   complete: hidden(one("what could come next", () => import("./completion/complete"))),

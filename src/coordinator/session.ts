@@ -17,7 +17,7 @@ import type { Platform } from "../platform/platform";
 import { writeNew } from "../platform/write-new";
 import { escapeName, type Layout, type Modes } from "../store/layout";
 import type { SessionSecrets } from "../store/secrets";
-import type { Written } from "../store/writing";
+import type { Intention, Written } from "../store/writing";
 import type { Change, Coordinator, Grant, LeaseStatus, Wait, WriteRequest } from "./contract";
 import { Keyring, type Made } from "./keyring";
 
@@ -261,6 +261,15 @@ export class Session {
     return this.#asHolder(refs, options, (holding) =>
       this.coordinator.write({ ...holding, about, facts, factKinds, isOnlyLogged, body }),
     );
+  }
+
+  /** A line of the log that rests on no lease, with the facts that it changes. */
+  async log(
+    about: string,
+    line: Pick<Intention<null>, "type" | "payload"> & Partial<Pick<Intention<null>, "facts">>,
+  ): Promise<void> {
+    const body = async () => ({ facts: new Map(), ...line, answer: null });
+    await this.write<null>([], { about, facts: [], body });
   }
 
   /**

@@ -21,6 +21,7 @@ import { ttlCapSecs } from "../kernel/policy";
 import type { LastingGit } from "../platform/git";
 import { withoutGitPlaces } from "../platform/git-places";
 import type { Platform, Processes } from "../platform/platform";
+import type { Tools } from "../platform/tools";
 import { modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
 import { DEFAULT_STORE_OPTIONS, Store, type StoreOptions } from "../store/store";
@@ -35,6 +36,7 @@ import type { FolderWatcher } from "./watched";
 export interface Surroundings {
   readonly platform: Platform;
   readonly git: LastingGit;
+  readonly tools: Tools;
   readonly env: Environment;
   readonly cwd: string;
   readonly home: string | null;
@@ -151,6 +153,23 @@ export class Workspace {
     if (config.standIn !== null)
       await recordStandIn(workspace.coordinator, memory, config.standIn, () => workspace.recorder());
     return workspace;
+  }
+
+  /**
+   * The repository in another of its worktrees, for the same caller. One repository, one engine: claims from there are shared
+   * as claims from here are. Unless `engine` says otherwise, for somebody who takes the one around the caller away.
+   */
+  async elsewhere(
+    root: string,
+    engine: WorkspaceFlags["engine"] = () => this.#engineInFront(),
+  ): Promise<Workspace> {
+    if (root === this.repository.worktreeRoot) return this;
+    const { agentId, session, allowNetworkFs, holder, doing } = this.flags;
+    return Workspace.open(surroundingsIn(this.surroundings, root), {
+      ...{ agentId, session, allowNetworkFs, engine },
+      ...(holder === undefined ? {} : { holder }),
+      ...(doing === undefined ? {} : { doing }),
+    });
   }
 
   get isLongLived(): boolean {
@@ -291,6 +310,12 @@ export class Workspace {
     const { engine } = this.flags;
     this.#engine ??= Promise.resolve(engine?.(this) ?? null).then((inFront) => inFront ?? this.coordinator);
     return this.#engine;
+  }
+
+  /** What stands in front of the local engine, if anything does. */
+  async #engineInFront(): Promise<Coordinator | null> {
+    const engine = await this.engine();
+    return engine === this.coordinator ? null : engine;
   }
 
   /** For whoever keeps a cache of many files. */

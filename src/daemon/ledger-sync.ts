@@ -1,7 +1,6 @@
 import type { Workspace } from "../coordinator/workspace";
 import { sync } from "../features/ledger/operations";
 import { reconciledJson, standingJson, syncedJson } from "../features/ledger/report";
-import { nodeTrees } from "../platform/node/trees";
 
 export type SyncAction = "pull" | "push" | "setup" | "status" | "reconcile";
 
@@ -11,21 +10,19 @@ export async function syncAs(
   action: SyncAction,
 ): Promise<Readonly<Record<string, unknown>>> {
   await workspace.agent();
-  const trees = nodeTrees();
   switch (action) {
     case "status":
-      return standingJson(await sync(workspace, { action, trees }));
+      return standingJson(await sync(workspace, { action }));
     case "setup": {
       const { at, createdBranch, createdCopy, head } = await sync(workspace, {
         action: "setup-ledger",
-        trees,
       });
       return { ...at, created_branch: createdBranch, created_copy: createdCopy, head };
     }
     case "reconcile":
-      return reconciledJson(await sync(workspace, { action, trees }));
+      return reconciledJson(await sync(workspace, { action }));
     case "pull":
     case "push":
-      return syncedJson(await sync(workspace, { action: "ledger-only", trees }));
+      return syncedJson(await sync(workspace, { action: "ledger-only" }));
   }
 }

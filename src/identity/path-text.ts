@@ -27,6 +27,17 @@ export function resolveFrom(directory: string, name: string): string {
   return isAbsolute(name) ? name : joinPath(directory, name);
 }
 
+/** `.` and `..` taken out, as text: the path need not exist yet. */
+export function normalPath(path: string): string {
+  const parts: string[] = [];
+  for (const part of path.split("/")) {
+    if (part === "" || part === ".") continue;
+    if (part === "..") parts.pop();
+    else parts.push(part);
+  }
+  return `/${parts.join("/")}`;
+}
+
 /** What is left of `path` below `directory`: "" for the directory itself, null when it is not inside. */
 export function below(path: string, directory: string): string | null {
   if (path === directory) return "";

@@ -18,6 +18,7 @@ import type { LeaseKey } from "../../src/kernel/keys";
 import type { Lease } from "../../src/kernel/lease";
 import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
+import { NODE_TOOLS } from "../../src/platform/node/this-machine";
 import type { Clock, Files, Platform, Processes } from "../../src/platform/platform";
 import { encodeLine } from "../../src/store/envelope";
 import { leaseToWire } from "../../src/store/wire";
@@ -69,7 +70,7 @@ async function findings(check: string, platform: Platform = real): Promise<Findi
 
 async function acquire(file: string): Promise<void> {
   const session = await (
-    await Workspace.open({ ...place(), isTerminal: false }, { agentId: "agent:a" })
+    await Workspace.open({ ...place(), tools: NODE_TOOLS, isTerminal: false }, { agentId: "agent:a" })
   ).session("write");
   await session.acquire([{ key: `file:${file}` as LeaseKey, reach: "repository" }], { ttlSecs: 600 });
 }

@@ -384,7 +384,7 @@ describe("imports", () => {
     ["src/cli/a.ts", 'import fs from "fs";'],
     ["src/cli/a.ts", 'import { world } from "../../testing/simulator/world";'],
     ["src/features/publish/a.ts", 'import { command } from "./commands/publish";'],
-    ["src/features/publish/a.ts", 'import { take } from "../snapshots/taking";'],
+    ["src/features/publish/a.ts", 'import { take } from "../snapshots/new-snapshot";'],
     ["src/novelty/a.ts", ""],
   ])("would be caught: %s: %s", (path, text) => {
     expect(violationsIn({ path, text })).toHaveLength(1);

@@ -10,6 +10,7 @@ import { settleIssues } from "../../src/features/issues/settle";
 import { makeUlid, type Ulid } from "../../src/kernel/ids";
 import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
+import { NODE_TOOLS } from "../../src/platform/node/this-machine";
 import type { Files, Platform } from "../../src/platform/platform";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
@@ -33,7 +34,10 @@ function dyingAt(dies: (call: keyof Files, path: string) => boolean): Platform {
 }
 
 async function open(root: string, platform: Platform) {
-  const surroundings = { platform, git: nodeGit(), env: {}, cwd: root, home: scratch(), isTerminal: false };
+  const surroundings = {
+    ...{ platform, git: nodeGit(), tools: NODE_TOOLS, env: {}, cwd: root },
+    ...{ home: scratch(), isTerminal: false },
+  };
   const workspace = await Workspace.open(surroundings, { agentId: "human:a", session: "s" });
   const reader = await issuesIn(workspace);
   return { reader, writer: await writerIn(workspace, reader), session: await workspace.session("write") };

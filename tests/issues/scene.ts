@@ -29,6 +29,7 @@ import { makeUlid, type Ulid } from "../../src/kernel/ids";
 import type { LeaseKey } from "../../src/kernel/keys";
 import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
+import { NODE_TOOLS } from "../../src/platform/node/this-machine";
 import type { Platform } from "../../src/platform/platform";
 import { scratch } from "../support/scratch";
 
@@ -64,6 +65,7 @@ export class Scene {
     const surroundings: Surroundings = {
       platform: this.#platform(),
       git: nodeGit({ PATH: process.env["PATH"] }),
+      tools: NODE_TOOLS,
       env: { COTENANT_AGENT_ID: agentId, COTENANT_SESSION_ID: "s" },
       cwd: root,
       home: null,

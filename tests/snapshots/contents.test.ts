@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readContents } from "../../src/features/snapshots/contents";
 import type { Descriptor } from "../../src/features/snapshots/descriptor";
-import { fill } from "../../src/features/snapshots/filling";
+import { fill } from "../../src/features/snapshots/file-writer";
 import { encodeManifest } from "../../src/features/snapshots/manifest";
 import { digestOf } from "../../src/features/snapshots/parts";
 import { thisMachine } from "../../src/platform/node/this-machine";
@@ -39,7 +39,7 @@ function treeOf(entries: readonly (readonly [mode: string, name: string, oid: st
 /** A snapshot that somebody made by hand around a tree. */
 function forged({ write, studio }: ReturnType<typeof setting>, tree: string, lines: string[]): Descriptor {
   const usual = { file: 0o644, executable: 0o755, directory: 0o755 };
-  const manifest = encodeManifest({ usual, files: new Map(), directories: new Map(), hollow: new Map() });
+  const manifest = encodeManifest({ usual, files: new Map(), directories: new Map(), unlisted: new Map() });
   const rest = write("tree", treeOf([["100644", "manifest", write("blob", manifest)]]));
   const who = "x <x> 0 +0000";
   const commit = (of: string, parents: string) =>

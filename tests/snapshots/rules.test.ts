@@ -1,15 +1,15 @@
 import { rmSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compareFiles } from "../../src/features/snapshots/comparing";
+import { holdsAll } from "../../src/features/snapshots/base-snapshot";
+import { compareFiles } from "../../src/features/snapshots/comparison";
 import type { KeptFile } from "../../src/features/snapshots/contents";
 import { type Descriptor, decodeDescriptor, encodeDescriptor } from "../../src/features/snapshots/descriptor";
+import { meantSnapshot } from "../../src/features/snapshots/descriptor-store";
 import { drawGraph } from "../../src/features/snapshots/graph";
-import { holdsAll } from "../../src/features/snapshots/ground";
 import { decodeManifest, encodeManifest, makeManifest } from "../../src/features/snapshots/manifest";
-import { planReplacement } from "../../src/features/snapshots/replacing";
+import { planReplacement } from "../../src/features/snapshots/replacement";
 import { planRetention, type Rules } from "../../src/features/snapshots/retention";
-import { meantSnapshot } from "../../src/features/snapshots/shelf";
 import {
   decodeRemembered,
   encodeRemembered,
@@ -17,7 +17,7 @@ import {
   type Remembered,
   saveRemembered,
 } from "../../src/features/snapshots/stat-cache";
-import { buildTrees } from "../../src/features/snapshots/tree-building";
+import { buildTrees } from "../../src/features/snapshots/tree-builder";
 import { bytesOf, byteTextOf } from "../../src/git/byte-text";
 import { nodePlatform } from "../../src/platform/node/node";
 import { ROW } from "../../src/platform/trees";
@@ -52,8 +52,8 @@ describe("a manifest", () => {
   it("says of every file and directory what its permissions were", () => {
     const entries = fc.uniqueArray(fc.tuple(path, mode), { selector: ([name]) => name });
     fc.assert(
-      fc.property(entries, entries, entries, (files, directories, hollow) => {
-        const made = makeManifest({ files, directories, hollow });
+      fc.property(entries, entries, entries, (files, directories, unlisted) => {
+        const made = makeManifest({ files, directories, unlisted });
         const read = decodeManifest(encodeManifest(made))!;
         for (const [name, bits] of files)
           expect(
@@ -61,14 +61,14 @@ describe("a manifest", () => {
           ).toBe(bits);
         for (const [name, bits] of directories)
           expect(read.directories.get(name) ?? read.usual.directory).toBe(bits);
-        expect(new Map(read.hollow)).toEqual(new Map(hollow));
+        expect(new Map(read.unlisted)).toEqual(new Map(unlisted));
       }),
     );
   });
 
   it("is refused where it is anything else", () => {
     const good = byteTextOf(
-      encodeManifest(makeManifest({ files: [["a", 0o600]], directories: [], hollow: [["b", 0o755]] })),
+      encodeManifest(makeManifest({ files: [["a", 0o600]], directories: [], unlisted: [["b", 0o755]] })),
     );
     expect(decodeManifest(bytesOf(good))).not.toBeNull();
     for (const bad of [

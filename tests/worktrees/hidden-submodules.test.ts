@@ -1,7 +1,7 @@
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { committedChanges, stagedChanges } from "../../src/features/hooks/changes";
-import { gitState, isDirty } from "../../src/features/worktrees/surveying";
+import { gitState, isDirty } from "../../src/features/worktrees/survey";
 import { dirtyPaths } from "../../src/identity/dirty-paths";
 import { git, Scene } from "../git/scene";
 

@@ -1,13 +1,8 @@
 import { describe, expect, it } from "vitest";
-import {
-  branchForIssue,
-  checkBranch,
-  defaultPlace,
-  directoryName,
-  normal,
-} from "../../src/features/worktrees/naming";
-import { tipsOf } from "../../src/features/worktrees/stake";
-import { isDirty, parseStatus } from "../../src/features/worktrees/surveying";
+import { branchForIssue, checkBranch, defaultPlace, directoryName } from "../../src/features/worktrees/names";
+import { tipsOf } from "../../src/features/worktrees/removal-risk";
+import { isDirty, parseStatus } from "../../src/features/worktrees/survey";
+import { normalPath } from "../../src/identity/path-text";
 
 describe("names of worktrees", () => {
   it.each([
@@ -26,7 +21,7 @@ describe("names of worktrees", () => {
     expect(defaultPlace("/srv/app", null, "work/x")).toBe("/srv/app.worktrees/work-x");
     expect(defaultPlace("/srv/app", "../wt", "x")).toBe("/srv/wt/x");
     expect(defaultPlace("/srv/app", "/tmp/./a/..", "x")).toBe("/tmp/x");
-    expect(normal("/a/../../b//c/.")).toBe("/b/c");
+    expect(normalPath("/a/../../b//c/.")).toBe("/b/c");
   });
 
   it("of branches for issues are made of its title", () => {

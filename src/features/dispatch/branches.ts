@@ -12,8 +12,8 @@ import { trailerLines } from "../hooks/trailers";
 import { withLines } from "../publish/message";
 import { Pen } from "../publish/signing";
 import { ask, askLine, askMaybe, LONG_MS } from "../worktrees/git-calls";
-import { BRANCHES_FOR_ISSUES } from "../worktrees/naming";
-import { underWayIn } from "../worktrees/stake";
+import { BRANCHES_FOR_ISSUES } from "../worktrees/names";
+import { underWayIn } from "../worktrees/removal-risk";
 import type { Station } from "./slots";
 
 /** Neither filters of submodules nor hooks: an agent's worktree is moved from issue to issue by us. */

@@ -1,6 +1,6 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
-import { pushRefusalOf } from "../land/operations";
+import { pushRefusalOf } from "../land/rules";
 import {
   branchOf,
   checkOutBranch,

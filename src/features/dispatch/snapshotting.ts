@@ -1,17 +1,12 @@
 import { CotenantError } from "../../errors/cotenant-error";
-import { darkroomIn } from "../snapshots/darkroom";
 import { type Precaution, precaution } from "../snapshots/precaution";
 import { clearLocks, detachAt, headOf, isDirty } from "./branches";
 import type { Crew } from "./crew";
-import type { DispatchParts } from "./report";
 import type { Station } from "./slots";
 
 /** A worker's worktree as it is: nothing that an agent has done is lost with its claim. */
-export async function keepSnapshot(
-  { trees }: Pick<DispatchParts, "trees">,
-  { workspace }: Station,
-): Promise<Precaution> {
-  return precaution(await darkroomIn(workspace, trees), "dispatch");
+export function keepSnapshot({ workspace }: Station): Promise<Precaution> {
+  return precaution(workspace, "dispatch");
 }
 
 /** Leaves a worker's worktree to whoever comes next, on no branch; what was not committed there is kept. */
@@ -21,7 +16,7 @@ export async function clearWorktree(crew: Crew, station: Station): Promise<void>
   try {
     await clearLocks(station);
     if (await isDirty(station)) {
-      const { snapshotId, failure } = await keepSnapshot(crew.parts, station);
+      const { snapshotId, failure } = await keepSnapshot(station);
       if (failure !== null) throw failure;
       say(`kept what was left in its worktree as snapshot ${snapshotId}`, { snapshot_id: snapshotId });
     }

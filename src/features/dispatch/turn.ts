@@ -103,7 +103,7 @@ export class Turn {
   /** Moves what is not committed into a snapshot, where anything is. */
   async putAside(why: string, always = false): Promise<void> {
     if (!always && !(await isDirty(this.station))) return;
-    const { snapshotId, failure } = await keepSnapshot(this.crew.parts, this.station);
+    const { snapshotId, failure } = await keepSnapshot(this.station);
     if (failure !== null) {
       const { code, message, hint, data } = failure;
       throw new CotenantError(code, `${printable(this.station.root, 300)}: ${message}`, { hint, data });

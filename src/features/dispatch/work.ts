@@ -1,8 +1,8 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import type { ByteText } from "../../git/byte-text";
 import { printable } from "../../kernel/ids";
-import { makeCaches } from "../exec/making";
-import { branchForIssue } from "../worktrees/naming";
+import { makeCaches } from "../exec/cache-directories";
+import { branchForIssue } from "../worktrees/names";
 import { type AttemptEnd, runAgent } from "./attempt";
 import { branchOf, checkOutBranch, clearLocks, commitsSince, detachAt, isDirty } from "./branches";
 import { deliver } from "./delivery";

@@ -3,12 +3,11 @@ import type { LeaseStatus } from "../../coordinator/contract";
 import { forgetEscalated, recordEscalated } from "../../coordinator/escalating";
 import { forgetProposals } from "../../coordinator/proposals";
 import type { Session } from "../../coordinator/session";
-import type { Workspace } from "../../coordinator/workspace";
+import type { Surroundings, Workspace } from "../../coordinator/workspace";
 import { fileFailure } from "../../errors/cotenant-error";
 import { clearUnfinished } from "../../identity/worktree-file";
 import type { Lease } from "../../kernel/lease";
-import type { LastingGit } from "../../platform/git";
-import type { Trees } from "../../platform/trees";
+
 import type { LogActor } from "../../store/envelope";
 import { type TidyReport, tidy } from "../../store/housekeeping";
 import { type RecoveryReport, recover } from "../../store/recover";
@@ -24,8 +23,8 @@ import { issuesIn, underMutex } from "../issues/desk";
 import { settleIssues } from "../issues/settle";
 import { tokenSeen } from "../issues/stamps";
 import { clearIndexes } from "../publish/agent-index";
-import { darkroomIn, readingRoomIn } from "../snapshots/darkroom";
-import { clearUp, repair } from "../snapshots/repairing";
+import { clearUp, repair } from "../snapshots/repair";
+import { snapshotContext, snapshotReader } from "../snapshots/snapshot-context";
 import { endForgotten, homelessAmong } from "../worktrees/homeless";
 import { CHECKS, diagnose, VALIDATIONS } from "./checks";
 import { strictSnapshotsCheck } from "./checks/work";
@@ -34,19 +33,19 @@ import { examine, type Place } from "./patient";
 
 export { exitOf, type Finding, type Level, summaryOf } from "./finding";
 
-/** Looks at everything. With `trees`, every object of every snapshot is read too, and nothing passes. */
+/** Looks at everything. `isStrict`: every object of every snapshot is read too, and nothing passes. */
 export async function diagnosis(
-  place: Place & { readonly git: LastingGit },
-  trees: Trees | null,
+  place: Place & Pick<Surroundings, "git" | "tools">,
+  isStrict: boolean,
 ): Promise<Finding[]> {
-  const strict = trees === null ? null : strictSnapshotsCheck({ git: place.git, trees });
+  const strict = isStrict ? strictSnapshotsCheck({ git: place.git, trees: await place.tools.trees() }) : null;
   const checks = CHECKS.map((check) => (check.name === strict?.name ? strict : check));
   return diagnose(await examine(place), checks);
 }
 
 /** Clears up what is safe to clear up, and answers what it was. */
-export async function mend(workspace: Workspace, trees: Trees): Promise<string[]> {
-  return repair(await darkroomIn(workspace, trees));
+export async function mend(workspace: Workspace): Promise<string[]> {
+  return repair(await snapshotContext(workspace));
 }
 
 export interface Validity {
@@ -93,7 +92,6 @@ async function tokensSeen(workspace: Workspace): Promise<number[]> {
 export interface GcRequest {
   /** Also closes the current log segment. */
   readonly compact: boolean;
-  readonly trees: Trees;
   /** A lease as the flat index has it. */
   readonly flat: (status: LeaseStatus) => Readonly<Record<string, unknown>>;
 }
@@ -101,7 +99,7 @@ export interface GcRequest {
 /** Clears away what is over: leases, locks, records and what nobody is going to finish. Nothing depends on it. */
 export async function gc(
   workspace: Workspace,
-  { compact, trees, flat }: GcRequest,
+  { compact, flat }: GcRequest,
 ): Promise<TidyReport & { readonly leases: readonly Lease[] }> {
   const session = await workspace.session("write");
   const { coordinator, store, surroundings, repository, config } = workspace;
@@ -131,7 +129,7 @@ export async function gc(
   await settleViolations(session, over, "over");
   await tidyGuard(workspace, session);
   await clearDataPlane(workspace, session);
-  await clearUp({ ...readingRoomIn(workspace, trees), session });
+  await clearUp({ ...(await snapshotReader(workspace)), session });
   return { ...report, leases };
 }
 

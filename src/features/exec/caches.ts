@@ -1,6 +1,5 @@
 /** What one tool keeps where, and how it is told to keep it elsewhere. */
 export interface ToolCache {
-  readonly world: "any" | "Node" | "Python" | "Go" | "Rust" | "JVM" | "C and C++";
   readonly tool: string;
   /** Variables that name a place of the agent's own: below its directory. */
   readonly places: Readonly<Record<string, string>>;
@@ -11,75 +10,98 @@ export interface ToolCache {
   readonly options?: Readonly<Record<string, string>>;
   /** Directories that must be there before the tool starts. */
   readonly mustExist?: readonly string[];
+  /** What else there is to know, in the table of docs/EXEC.md: it follows the variables. */
+  readonly note?: string;
+  /** Why no test runs the tool. */
+  readonly unchecked?: string;
 }
 
-/** The tools that can be told by their environment. `docs/EXEC.md` has the same table, and those that cannot. */
+/** The tools that can be told by their environment. `docs/EXEC.md` is made from it, and has those that cannot. */
 export const TOOL_CACHES: readonly ToolCache[] = [
-  { world: "any", tool: "XDG programs", places: { XDG_CACHE_HOME: "xdg" } },
-  { world: "Node", tool: "npm", places: { npm_config_cache: "npm" } },
-  { world: "Node", tool: "pnpm", places: { PNPM_HOME: "pnpm" } },
-  { world: "Node", tool: "Yarn", places: { YARN_CACHE_FOLDER: "yarn", YARN_GLOBAL_FOLDER: "yarn-global" } },
-  { world: "Node", tool: "Bun", places: { BUN_INSTALL_CACHE_DIR: "bun" } },
-  { world: "Node", tool: "Deno", places: { DENO_DIR: "deno" } },
-  { world: "Node", tool: "Node 22 and newer", places: { NODE_COMPILE_CACHE: "node-compile" } },
-  { world: "Node", tool: "Turborepo", places: { TURBO_CACHE_DIR: "turbo" } },
+  { tool: "XDG programs", places: { XDG_CACHE_HOME: "xdg" } },
+  { tool: "npm", places: { npm_config_cache: "npm" } },
   {
-    world: "Node",
+    tool: "pnpm",
+    places: { PNPM_HOME: "pnpm" },
+    note: " (its store is below it)",
+    unchecked: "not in Debian",
+  },
+  {
+    tool: "Yarn",
+    places: { YARN_CACHE_FOLDER: "yarn", YARN_GLOBAL_FOLDER: "yarn-global" },
+    unchecked: "Debian's brings a Node of its own",
+  },
+  { tool: "Bun", places: { BUN_INSTALL_CACHE_DIR: "bun" }, unchecked: "not in Debian" },
+  { tool: "Deno", places: { DENO_DIR: "deno" }, unchecked: "not in Debian" },
+  {
+    tool: "Node 22 and newer",
+    places: { NODE_COMPILE_CACHE: "node-compile" },
+    unchecked: "newer than Debian's, and than ours",
+  },
+  { tool: "Turborepo", places: { TURBO_CACHE_DIR: "turbo" }, unchecked: "not in Debian" },
+  {
     tool: "Nx",
     places: { NX_CACHE_DIRECTORY: "nx", NX_WORKSPACE_DATA_DIRECTORY: "nx-data" },
+    unchecked: "not in Debian",
   },
-  { world: "Node", tool: "Babel", places: { BABEL_CACHE_PATH: "babel.json" } },
-  { world: "Python", tool: "Python's bytecode", places: { PYTHONPYCACHEPREFIX: "pycache" } },
-  { world: "Python", tool: "pip", places: { PIP_CACHE_DIR: "pip" } },
-  { world: "Python", tool: "uv", places: { UV_CACHE_DIR: "uv" } },
-  { world: "Python", tool: "Poetry", places: { POETRY_CACHE_DIR: "poetry" } },
-  { world: "Python", tool: "Pipenv", places: { PIPENV_CACHE_DIR: "pipenv" } },
   {
-    world: "Python",
-    tool: "pytest",
-    places: {},
-    options: { PYTEST_ADDOPTS: "-o 'cache_dir={place}/pytest'" },
+    tool: "Babel",
+    places: { BABEL_CACHE_PATH: "babel.json" },
+    unchecked: "Debian's brings a Node of its own",
   },
-  { world: "Python", tool: "mypy", places: { MYPY_CACHE_DIR: "mypy" } },
-  { world: "Python", tool: "Ruff", places: { RUFF_CACHE_DIR: "ruff" } },
-  { world: "Python", tool: "Black", places: { BLACK_CACHE_DIR: "black" } },
-  { world: "Python", tool: "Pylint", places: { PYLINTHOME: "pylint" } },
+  { tool: "Python's bytecode", places: { PYTHONPYCACHEPREFIX: "pycache" } },
+  { tool: "pip", places: { PIP_CACHE_DIR: "pip" } },
+  { tool: "uv", places: { UV_CACHE_DIR: "uv" }, unchecked: "not in Debian" },
+  { tool: "Poetry", places: { POETRY_CACHE_DIR: "poetry" } },
+  { tool: "Pipenv", places: { PIPENV_CACHE_DIR: "pipenv" } },
+  { tool: "pytest", places: {}, options: { PYTEST_ADDOPTS: "-o 'cache_dir={place}/pytest'" } },
+  { tool: "mypy", places: { MYPY_CACHE_DIR: "mypy" } },
+  { tool: "Ruff", places: { RUFF_CACHE_DIR: "ruff" }, unchecked: "not in Debian" },
+  { tool: "Black", places: { BLACK_CACHE_DIR: "black" } },
+  { tool: "Pylint", places: { PYLINTHOME: "pylint" } },
+  { tool: "coverage.py", places: { COVERAGE_FILE: "coverage/data" }, mustExist: ["coverage"] },
+  { tool: "pre-commit", places: { PRE_COMMIT_HOME: "pre-commit" } },
   {
-    world: "Python",
-    tool: "coverage.py",
-    places: { COVERAGE_FILE: "coverage/data" },
-    mustExist: ["coverage"],
-  },
-  { world: "Python", tool: "pre-commit", places: { PRE_COMMIT_HOME: "pre-commit" } },
-  {
-    world: "Go",
     tool: "go",
     places: { GOCACHE: "go-build", GOMODCACHE: "go-mod", GOTMPDIR: "go-tmp" },
     mustExist: ["go-tmp"],
   },
-  { world: "Go", tool: "golangci-lint", places: { GOLANGCI_LINT_CACHE: "golangci-lint" } },
-  { world: "Go", tool: "staticcheck", places: { STATICCHECK_CACHE: "staticcheck" } },
-  { world: "Rust", tool: "cargo", places: { CARGO_TARGET_DIR: "cargo-target" } },
-  { world: "Rust", tool: "sccache", places: { SCCACHE_DIR: "sccache" } },
+  { tool: "golangci-lint", places: { GOLANGCI_LINT_CACHE: "golangci-lint" }, unchecked: "not in Debian" },
   {
-    world: "JVM",
+    tool: "staticcheck",
+    places: { STATICCHECK_CACHE: "staticcheck" },
+    unchecked: "in Debian as source only",
+  },
+  {
+    tool: "cargo",
+    places: { CARGO_TARGET_DIR: "cargo-target" },
+    note: "; the registry in `CARGO_HOME` stays shared: it has settings and credentials, and locks itself",
+  },
+  {
+    tool: "sccache",
+    places: { SCCACHE_DIR: "sccache" },
+    note: "; a server that runs already serves everybody, with the directory that it was started with: stop it first (`sccache --stop-server`), or give each agent a port (`SCCACHE_SERVER_PORT`)",
+  },
+  {
     tool: "Gradle",
     places: { GRADLE_USER_HOME: "gradle" },
     options: { GRADLE_OPTS: "-Dorg.gradle.projectcachedir={place}/gradle-project" },
+    note: "; `~/.gradle/gradle.properties` is not seen then",
+    unchecked: "Debian's is 4.4, too old for the second",
   },
-  { world: "JVM", tool: "Maven", places: {}, options: { MAVEN_OPTS: "-Dmaven.repo.local={place}/maven" } },
-  { world: "JVM", tool: "Coursier, sbt, Mill", places: { COURSIER_CACHE: "coursier" } },
-  { world: "C and C++", tool: "ccache", places: { CCACHE_DIR: "ccache" } },
+  { tool: "Maven", places: {}, options: { MAVEN_OPTS: "-Dmaven.repo.local={place}/maven" } },
+  { tool: "Coursier, sbt, Mill", places: { COURSIER_CACHE: "coursier" }, unchecked: "not in Debian" },
+  { tool: "ccache", places: { CCACHE_DIR: "ccache" } },
   {
-    world: "C and C++",
     tool: "Zig",
     places: { ZIG_GLOBAL_CACHE_DIR: "zig", ZIG_LOCAL_CACHE_DIR: "zig-local" },
+    unchecked: "not in Debian",
   },
   {
-    world: "C and C++",
     tool: "vcpkg",
     places: { VCPKG_DEFAULT_BINARY_CACHE: "vcpkg" },
     mustExist: ["vcpkg"],
+    unchecked: "not in Debian",
   },
 ];
 

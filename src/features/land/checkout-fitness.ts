@@ -10,7 +10,7 @@ import { sameParty } from "../../kernel/lease";
 import { type BranchUse, usesOf } from "../publish/branch-rules";
 import { typed } from "../publish/hint-words";
 import { machineOf, type Yard } from "../worktrees/place";
-import { hasHidden, underWayIn } from "../worktrees/stake";
+import { hasHidden, underWayIn } from "../worktrees/removal-risk";
 import { isChanged, obstaclesIn } from "./obstacles";
 import { shownBranch } from "./target";
 

@@ -1,19 +1,14 @@
-import * as v from "valibot";
-import type { Decoded } from "../../codec/codec";
-import { anyObject } from "../../codec/fields";
-import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { CommitReader } from "../../git/commits";
 import type { ObjectId } from "../../git/object-name";
 import { joinPath } from "../../identity/path-text";
 import type { WorktreeEntry } from "../../identity/worktree-list";
-import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
+import { type Fact, type FactName, factId, parseFactName } from "../../kernel/facts";
 import { printable, type WorktreeId } from "../../kernel/ids";
 import { sameProcess } from "../../kernel/lease";
 import type { Descriptor, ProcessIdentity } from "../../platform/platform";
-import { writeNew } from "../../platform/write-new";
 import { modesFor } from "../../store/layout";
 import { tipOf } from "../publish/base";
 import { isAncestor } from "../publish/catching-up";
@@ -25,24 +20,38 @@ import { asUnfit, refuseUnfit, unfit } from "./checkout-fitness";
 import { isChanged } from "./obstacles";
 import { putBack } from "./putting-back";
 
-const MOVE = codecOf(
-  {
-    root: v.string(),
-    gitDir: v.string(),
-    ref: v.string(),
-    old: v.string(),
-    new: v.string(),
-    lander: anyObject<ProcessIdentity>(),
-  },
-  { opaque: new Set(["lander"]) },
-);
 /** A target that is checked out: its index and files move with it. */
-export type CheckoutMove = Decoded<typeof MOVE> & { readonly worktreeId: WorktreeId };
+export interface CheckoutMove {
+  readonly worktreeId: WorktreeId;
+  readonly root: string;
+  readonly gitDir: string;
+  readonly ref: string;
+  readonly old: ObjectId;
+  readonly new: ObjectId;
+  readonly lander: ProcessIdentity;
+}
 
 const CHECKOUT = "land-checkout";
 
-function checkoutName(worktreeId: WorktreeId): FactName {
-  return factName(CHECKOUT, worktreeId);
+function factName(worktreeId: WorktreeId): FactName {
+  return orThrow(parseFactName(`${CHECKOUT}:${worktreeId}`));
+}
+
+function toFact(move: CheckoutMove): Fact {
+  const { root, gitDir, ref, old, new: next, lander } = move;
+  return { root, git_dir: gitDir, ref, old, new: next, lander: { ...lander } };
+}
+
+function fromFact(name: FactName, fact: Fact): CheckoutMove | null {
+  const { root, git_dir: gitDir, ref, old, new: next, lander } = fact;
+  const texts = [root, gitDir, ref, old, next];
+  if (texts.some((text) => typeof text !== "string") || typeof lander !== "object" || lander === null)
+    return null;
+  return {
+    worktreeId: factId(name) as WorktreeId,
+    ...{ root: root as string, gitDir: gitDir as string, ref: ref as string },
+    ...{ old: old as ObjectId, new: next as ObjectId, lander: lander as ProcessIdentity },
+  };
 }
 
 /** Beside Git's own: what the index is to be once the branch has moved. */
@@ -103,7 +112,7 @@ async function underLock<T extends { readonly kind: string }>(
   if (work === null) throw anotherGit(move);
   let isMoved = false;
   try {
-    await note(yard, move, MOVE.encode(move));
+    await note(yard, move, toFact(move));
     await lockIndex(yard, move);
     await moveFiles(yard, entry, move, work);
     const outcome = await act();
@@ -133,7 +142,13 @@ async function lockIndex(yard: Yard, move: CheckoutMove): Promise<void> {
   // Whoever else may land here has to read it, where we die.
   const { file: mode } = modesFor(yard.workspace.repository.config.sharedRepository);
   try {
-    await writeNew(files, path, markOf(move), mode, (fd) => files.sync(fd));
+    const fd = await files.open(path, "create", mode);
+    try {
+      await files.writeAt(fd, new TextEncoder().encode(markOf(move)), 0);
+      await files.sync(fd);
+    } finally {
+      await files.close(fd);
+    }
   } catch (error) {
     if ((error as { code?: unknown }).code !== "EEXIST") throw error;
     throw anotherGit(move);
@@ -179,7 +194,13 @@ async function openWork(yard: Yard, worktreeId: WorktreeId): Promise<Descriptor 
 async function copyFile(yard: Yard, from: string, to: string): Promise<void> {
   const { files } = machineOf(yard).platform;
   const bytes = (await files.readFile(from)) ?? new Uint8Array();
-  if (bytes.length > 0) await writeNew(files, to, bytes, 0o600);
+  if (bytes.length === 0) return;
+  const fd = await files.open(to, "create", 0o600);
+  try {
+    for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
+  } finally {
+    await files.close(fd);
+  }
 }
 
 async function isThere(workspace: Workspace, { ref, new: next }: CheckoutMove): Promise<boolean> {
@@ -221,25 +242,17 @@ async function note(
   { worktreeId, ref, old, new: next }: CheckoutMove,
   fact: Fact | null,
 ): Promise<void> {
-  await session.write([], {
-    about: `land ${ref}`,
-    facts: [],
-    body: async () => ({
-      type: fact === null ? "land.checkout_settled" : "land.checkout_moving",
-      payload: { worktree_id: worktreeId, ref, old, new: next },
-      facts: new Map([[checkoutName(worktreeId), fact]]),
-      answer: null,
-    }),
+  await session.log(`land ${ref}`, {
+    type: fact === null ? "land.checkout_settled" : "land.checkout_moving",
+    payload: { worktree_id: worktreeId, ref, old, new: next },
+    facts: new Map([[factName(worktreeId), fact]]),
   });
 }
 
 /** Checkouts that move along now, or did when their lander died. */
 export async function openMoves(coordinator: Pick<Coordinator, "facts">): Promise<CheckoutMove[]> {
   const facts = await coordinator.facts({ kinds: [CHECKOUT] });
-  return [...facts].flatMap(([name, { value }]) => {
-    const move = MOVE.decode(value);
-    return move === null ? [] : [{ worktreeId: factId(name) as WorktreeId, ...move }];
-  });
+  return [...facts].flatMap(([name, { value }]) => fromFact(name, value) ?? []);
 }
 
 /**

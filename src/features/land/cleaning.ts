@@ -9,8 +9,8 @@ import { branchName, isProtected, usesOf } from "../publish/branch-rules";
 import { silent } from "../publish/pushing";
 import { machineOf } from "../worktrees/place";
 import { worktreeRecords } from "../worktrees/records";
-import { removeWorktree } from "../worktrees/removing";
-import { atStake, isAsCommitted } from "../worktrees/stake";
+import { removeWorktree } from "../worktrees/removal";
+import { atRisk, isAsCommitted } from "../worktrees/removal-risk";
 import { underWriterLock } from "../worktrees/writer-lock";
 import type { LandDesk } from "./desk";
 import { entriesOf, type LandEntry } from "./entry";
@@ -75,15 +75,9 @@ async function whyWanted({ yard }: LandDesk, { entryId, branch }: LandEntry): Pr
 }
 
 async function note({ yard }: LandDesk, { entryId, target, branch, commit }: LandEntry): Promise<void> {
-  await yard.session.write([], {
-    about: `land ${target}`,
-    facts: [],
-    body: async () => ({
-      type: "land.cleaning",
-      payload: { target, entry_id: entryId, branch, commit },
-      facts: new Map(),
-      answer: null,
-    }),
+  await yard.session.log(`land ${target}`, {
+    type: "land.cleaning",
+    payload: { target, entry_id: entryId, branch, commit },
   });
 }
 
@@ -105,10 +99,10 @@ async function whyKept({ yard }: LandDesk, worktree: WorktreeEntry): Promise<str
     ({ lease, standing }) => standing === "valid" && lease.worktreeId === worktreeId,
   );
   if (held !== undefined) return `${held.lease.agentId} holds ${printable(held.lease.key)} from there`;
-  const stake = await atStake(yard, worktree);
-  if (stake.underWay !== null) return `it is in the middle of ${stake.underWay}`;
-  if (stake.isDirty) return "it has changes that are not committed";
-  return stake.tips.length > 0 ? "it has commits that no branch leads to" : null;
+  const risk = await atRisk(yard, worktree);
+  if (risk.underWay !== null) return `it is in the middle of ${risk.underWay}`;
+  if (risk.isDirty) return "it has changes that are not committed";
+  return risk.tips.length > 0 ? "it has commits that no branch leads to" : null;
 }
 
 async function remove({ yard }: LandDesk, worktree: WorktreeEntry): Promise<void> {

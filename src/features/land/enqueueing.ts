@@ -28,11 +28,11 @@ export interface EnqueueRequest {
   /** By their names; each as it is now. */
   readonly branches: readonly string[];
   /** Null: as the configuration says. */
-  readonly target?: string | null;
-  readonly method?: Method | null;
+  readonly target?: string | null | undefined;
+  readonly method?: Method | null | undefined;
   /** The landing commit's message; null: made from the branch. */
-  readonly message?: string | null;
-  readonly issueId?: string | null;
+  readonly message?: string | null | undefined;
+  readonly issueId?: string | null | undefined;
 }
 
 export interface Enqueued {

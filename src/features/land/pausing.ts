@@ -1,11 +1,10 @@
 import type { Coordinator } from "../../coordinator/contract";
+import { givenReason } from "../../coordinator/requests";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, errorFrom } from "../../errors/cotenant-error";
-import { type Fact, type FactName, type FactRecord, factName } from "../../kernel/facts";
+import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { type Fact, type FactName, type FactRecord, parseFactName } from "../../kernel/facts";
 import { printable } from "../../kernel/ids";
-import { checkText, isGiven } from "../../kernel/policy";
-import { needsReason } from "../../kernel/words";
 import { requireLander } from "./allowance";
 import { entriesIn, LANDING, type LandEntry, pushesUnderWay } from "./entry";
 import { shownBranch } from "./target";
@@ -23,7 +22,7 @@ const PAUSE = "land-pause";
 /** A branch's name may be longer than a fact's, and in any script. */
 export function queuePauseName(workspace: Workspace, target: string): FactName {
   const { digest } = workspace.surroundings.platform;
-  return factName(PAUSE, digest.sha256(target).slice(0, 32));
+  return orThrow(parseFactName(`${PAUSE}:${digest.sha256(target).slice(0, 32)}`));
 }
 
 export function queuePauseIn(
@@ -71,9 +70,7 @@ export async function pauseQueue(
   { target, reason }: { readonly target: string; readonly reason: string },
 ): Promise<{ readonly pause: QueuePause; readonly changed: boolean }> {
   requireLander(workspace, session, "pause");
-  if (!isGiven(reason)) throw errorFrom(needsReason("a pause"));
-  const unfit = checkText(reason, "reason");
-  if (unfit !== null) throw errorFrom(unfit);
+  givenReason(reason, "a pause");
   const name = queuePauseName(workspace, target);
   const { agentId } = session.actor;
   let standing: QueuePause | null = null;

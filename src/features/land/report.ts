@@ -21,22 +21,22 @@ export interface LandParts {
 
 export interface LandOptions {
   /** Null: as the configuration says. */
-  readonly target?: string | null;
-  /** Only these entries; all others stay. */
-  readonly only?: readonly string[];
+  readonly target?: string | null | undefined;
+  /** Only these entries, by their ids or branches; all others stay. */
+  readonly only?: readonly string[] | undefined;
   /** The remote's name, null for the usual one; undefined: nothing is pushed. */
   readonly push?: string | null | undefined;
   /** Wait for another lander instead of being refused. */
-  readonly wait?: boolean;
+  readonly wait?: boolean | undefined;
   /** How many are checked at once; null: `land.parallel`. */
-  readonly parallel?: number | null;
+  readonly parallel?: number | null | undefined;
   /** Put each entry at a branch below this prefix, and leave the target where it is. */
-  readonly asBranch?: string | null;
+  readonly asBranch?: string | null | undefined;
   /** Null: `land.clean`. */
-  readonly clean?: boolean | null;
+  readonly clean?: boolean | null | undefined;
   /** Say what would merge, and change nothing. */
-  readonly dryRun?: boolean;
-  readonly signal?: AbortSignal;
+  readonly dryRun?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
   readonly onProgress?: (event: LandProgress) => void;
 }
 

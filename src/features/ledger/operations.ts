@@ -1,6 +1,4 @@
 import type { Workspace } from "../../coordinator/workspace";
-import type { Trees } from "../../platform/trees";
-import { darkroomIn } from "../snapshots/darkroom";
 import { precaution } from "../snapshots/precaution";
 import { type LedgerAt, type OpenLedger, openLedger, whereIs } from "./open";
 import { type Reconciled, reconcile } from "./reconcile";
@@ -41,7 +39,6 @@ export interface SyncRequest<Action extends SyncAction> {
   readonly yes?: boolean | undefined;
   readonly onProgress?: ((done: number, all: number) => void) | undefined;
   /** Who reads and writes folders for the snapshot before a resync. */
-  readonly trees: Trees;
 }
 
 export type SyncAnswer<Action extends SyncAction> = { readonly at: LedgerAt } & Answers[Action];
@@ -67,7 +64,7 @@ const ACTS: { readonly [Action in SyncAction]: Act<Action> } = {
     if (standing.warning !== null) workspace.warnings.push(standing.warning);
     return standing;
   },
-  "force-resync": async (open, workspace, { yes = false, trees }) => {
+  "force-resync": async (open, workspace, { yes = false }) => {
     if (!yes)
       throw needsYes(
         "--force-resync",
@@ -75,7 +72,7 @@ const ACTS: { readonly [Action in SyncAction]: Act<Action> } = {
       );
     const { actor } = await workspace.session("write");
     // The next sync brings what the remote has into this worktree's issues.
-    const { failure, snapshotId } = await precaution(await darkroomIn(workspace, trees), "resync");
+    const { failure, snapshotId } = await precaution(workspace, "resync");
     if (failure !== null) throw failure;
     return { ...(await forceResync(open, actor)), snapshotId };
   },

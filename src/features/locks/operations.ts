@@ -1,4 +1,4 @@
-import type { Change, LeaseStatus } from "../../coordinator/contract";
+import type { Change, LeaseStatus, Wait } from "../../coordinator/contract";
 import { refuseRuled } from "../../coordinator/path-rules";
 import { type Pausing, pauseRepository, resumeRepository } from "../../coordinator/pausing";
 import {
@@ -70,6 +70,16 @@ export function waitMs({ timeoutSecs: secs = DEFAULT_WAIT_SECS }: Waiting = {}):
   });
 }
 
+/** How a session waits, on these terms. */
+export function waitOf({ wait, signal }: LeaseTerms): Wait | null {
+  if (wait === undefined) return null;
+  return {
+    timeoutMs: waitMs(wait),
+    ...(wait.onWait === undefined ? {} : { onWait: wait.onWait }),
+    ...(signal === undefined ? {} : { signal }),
+  };
+}
+
 /** All that can be wrong with the terms alone, before anything is written. */
 export async function checkedTerms(
   workspace: Workspace,
@@ -98,7 +108,7 @@ export async function acquireLeases(workspace: Workspace, wish: Wish, terms: Lea
   await refuseRuled(workspace, keys);
   const session = await workspace.session("write");
   const holder = await workspace.holder();
-  const { reach = "repository", signal, wait } = terms;
+  const { reach = "repository", signal } = terms;
   const grant = await session.acquire(
     keys.map((key) => ({ key, reach })),
     {
@@ -108,14 +118,7 @@ export async function acquireLeases(workspace: Workspace, wish: Wish, terms: Lea
       aboveToken: wish.aboveToken ?? 0,
       isOffline: terms.isOffline ?? false,
       ...(signal === undefined ? {} : { interrupted: signal }),
-      wait:
-        wait === undefined
-          ? null
-          : {
-              timeoutMs: waitMs(wait),
-              ...(wait.onWait === undefined ? {} : { onWait: wait.onWait }),
-              ...(signal === undefined ? {} : { signal }),
-            },
+      wait: waitOf(terms),
     },
   );
   await wish.confirm?.(session, grant);

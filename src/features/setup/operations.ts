@@ -16,7 +16,6 @@ import { endingCommand, heldBy } from "../../kernel/words";
 import { requireRecentGit } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
 import { replaceFile } from "../../platform/replace-file";
-import type { Trees } from "../../platform/trees";
 import { dismantle, removedStores } from "../../store/dismantle";
 import type { LogActor } from "../../store/envelope";
 import {
@@ -30,9 +29,9 @@ import {
 import { hooksOf, installHooks, planRemoval, removeHooks } from "../hooks/operations";
 import type { Installed } from "../installer/files";
 import { MergeDriver } from "../issues/merge-driver";
-import { dropRef } from "../snapshots/committing";
-import { readingRoomIn } from "../snapshots/darkroom";
-import { keptIds } from "../snapshots/examining";
+import { keptIds } from "../snapshots/examination";
+import { dropRef } from "../snapshots/snapshot-commit";
+import { snapshotReader } from "../snapshots/snapshot-context";
 import { ENFORCE_MODES, initialConfig, isAsInitMadeIt } from "./scaffold";
 import { setSetting } from "./settings";
 import { addTrust } from "./trust";
@@ -199,7 +198,6 @@ export interface DeinitRequest {
   /** Also every snapshot. */
   readonly snapshots: boolean;
   readonly isDry: boolean;
-  readonly trees: Trees;
 }
 
 /** What went, or would go. */
@@ -225,7 +223,7 @@ export interface Deinitialised {
 /** Undoes what cotenant did to this clone. Run again, it finishes what was interrupted. */
 export async function deinit(
   workspace: Workspace,
-  { purge, snapshots: withSnapshots, isDry, trees }: DeinitRequest,
+  { purge, snapshots: withSnapshots, isDry }: DeinitRequest,
 ): Promise<Deinitialised> {
   const { store, repository, surroundings, coordinator } = workspace;
   const { platform } = surroundings;
@@ -244,11 +242,14 @@ export async function deinit(
   const { head } = await coordinator.snapshot();
   let own: readonly Lease[] = [];
   let givenBack: readonly string[] = [];
-  const { studio, place, shelf } = readingRoomIn(workspace, trees);
-  const snapshots = [...(await shelf.everything()).map(({ id }) => id), ...(await shelf.asides())];
+  const { machine, place, descriptors } = await snapshotReader(workspace);
+  const snapshots = [
+    ...(await descriptors.everything()).map(({ id }) => id),
+    ...(await descriptors.asides()),
+  ];
   const inspect = async () => {
     own = await refuseWhileOthersWork(workspace, me);
-    if (!withSnapshots) refuseSnapshots((await keptIds({ shelf, coordinator, studio, place })).length);
+    if (!withSnapshots) refuseSnapshots((await keptIds({ descriptors, coordinator, machine, place })).length);
   };
   // Already now, so that a refusal leaves no trace; under the mutex it counts.
   if (hasStore) await inspect();
@@ -266,7 +267,7 @@ export async function deinit(
     // All of them go: nobody else's needs to stay hidden.
     for (const { desk: there, plan } of agents) await removeAgents(there, { ...plan, others: [] });
     // Their descriptors are gone with the store.
-    for (const id of snapshots) await dropRef(studio, place, id);
+    for (const id of snapshots) await dropRef(machine, place, id);
     for (const worktree of remains) await clearRemains(platform, worktree);
   }
   return {

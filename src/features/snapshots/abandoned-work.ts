@@ -12,7 +12,7 @@ import { effective, leaverOf, type Workers } from "../issues/effective";
 import type { IssueReader } from "../issues/reader";
 import type { FoundIssue } from "../issues/resolve";
 import { worktreeRecords } from "../worktrees/records";
-import { Shelf } from "./shelf";
+import { DescriptorStore } from "./descriptor-store";
 
 /** Who left an issue unfinished, and where what they did is: in their worktree while it is there, else in a snapshot or a branch. */
 export interface AbandonedWork extends Leaver {
@@ -89,7 +89,7 @@ function finder(place: AbandonedPlace, worktrees: readonly WorktreeEntry[]) {
   const { platform, git, repository, coordinator } = place;
   const records = once(() => worktreeRecords(coordinator));
   const modes = modesFor(repository.config.sharedRepository);
-  const snapshots = once(() => new Shelf(platform, repository.controlDir, modes).all());
+  const snapshots = once(() => new DescriptorStore(platform, repository.controlDir, modes).all());
   const branchExists = async (branch: string) =>
     (
       await git.run(["show-ref", "--verify", "--quiet", `refs/heads/${branch}`], {
@@ -135,7 +135,10 @@ export function abandonedText(left: AbandonedWork, here: string): string {
   return `left by ${left.agentId || "somebody"} at ${printable(left.at, 40)}, unfinished and not given back; ${placeText(left, here)}`;
 }
 
-function placeText({ root, branch, snapshotId, checkedOutAt, hasCommits }: AbandonedWork, here: string): string {
+function placeText(
+  { root, branch, snapshotId, checkedOutAt, hasCommits }: AbandonedWork,
+  here: string,
+): string {
   const on = branch === null ? "" : ` (branch ${printable(branch)})`;
   if (root === here) return `any changes are in this worktree${on}`;
   if (root !== null) return `any changes are in ${printable(root, 500)}${on}`;

@@ -5,14 +5,14 @@ import { currentBranch } from "../../identity/branch";
 import { headCommit } from "../../identity/head-commit";
 import { printable } from "../../kernel/ids";
 import { readIndex, type TreePlace } from "./listing";
-import { Look } from "./look";
 import { ObjectSink } from "./object-sink";
 import { encodeRest, type Parts, partsOf } from "./parts";
 import { type Picture, spoilYoung } from "./picture";
+import { headTree, objectPlace, type SnapshotMachine } from "./snapshot-context";
 import { keepStaged } from "./staged";
 import type { Remembered } from "./stat-cache";
-import { headTree, objectPlace, type Studio } from "./studio";
-import type { Put } from "./tree-building";
+import type { Put } from "./tree-builder";
+import { TreeScan } from "./tree-scan";
 
 export interface Captured {
   readonly picture: Picture;
@@ -43,22 +43,26 @@ export interface CaptureOptions {
 }
 
 /** Reads a working tree into objects. Nothing refers to them yet; the user's index, stash and branches are only read. */
-export async function capture(studio: Studio, place: TreePlace, options: CaptureOptions): Promise<Captured> {
+export async function capture(
+  machine: SnapshotMachine,
+  place: TreePlace,
+  options: CaptureOptions,
+): Promise<Captured> {
   const old = options.remembered?.picture ?? null;
   const { id, isDry = false } = options;
   const sinkFor = (known: ReadonlySet<string>) =>
-    new ObjectSink(studio.platform, studio.git, objectPlace(studio, place), { known, id, isDry });
-  const look = new Look(studio, place, { withIgnored: options.withIgnored, old });
+    new ObjectSink(machine.platform, machine.git, objectPlace(machine, place), { known, id, isDry });
+  const look = new TreeScan(machine, place, { withIgnored: options.withIgnored, old });
   const marks = await look.marks(options.nowMs);
   const seen = await look.first();
-  const head = await headCommit(studio.platform, studio.git, { ...place, worktreeRoot: place.root });
-  const branch = await currentBranch(studio.platform, studio.git, place.gitDir);
+  const head = await headCommit(machine.platform, machine.git, { ...place, worktreeRoot: place.root });
+  const branch = await currentBranch(machine.platform, machine.git, place.gitDir);
   const before = options.remembered?.rest as unknown as Parts | undefined;
   const isIndexSame = before !== undefined && before.indexMark === marks.indexMark && before.head === head;
   const isRootSame = before?.rootMark === marks.rootMark;
   if (seen.isSame && isIndexSame && isRootSame && before.branch === branch) {
     // The last snapshot has the very same tree beside its files.
-    const sink = sinkFor(new Set([nameOf(studio.platform, studio.format, "tree", encodeRest(before))]));
+    const sink = sinkFor(new Set([nameOf(machine.platform, machine.format, "tree", encodeRest(before))]));
     return {
       picture: options.remembered!.picture,
       parts: before,
@@ -69,19 +73,19 @@ export async function capture(studio: Studio, place: TreePlace, options: Capture
     };
   }
   await options.onChange?.();
-  const staged = isIndexSame && seen.few ? null : await readIndex(studio.git, place);
+  const staged = isIndexSame && seen.few ? null : await readIndex(machine.git, place);
   const known = await look.known(staged, head);
   const sink = sinkFor(known);
   const put: Put = (type, content) => sink.put(type, content);
-  const { picture, hollow, hasher, byCommit } = await look.develop(put, seen, staged, {
+  const { picture, unlisted, hasher, byCommit } = await look.develop(put, seen, staged, {
     pulse: options.pulse,
     isDry,
   });
   if (options.isQuiesced && (hasher.restless.length > 0 || !(await look.isStill(picture))))
     throw notStill(hasher.restless);
   const stagedParts =
-    staged === null ? before! : await keepStaged(put, staged, await headTree(studio, place, head));
-  const parts = await partsOf(studio, put, { picture, hollow, hasher, byCommit }, stagedParts, {
+    staged === null ? before! : await keepStaged(put, staged, await headTree(machine, place, head));
+  const parts = await partsOf(machine, put, { picture, unlisted, hasher, byCommit }, stagedParts, {
     head,
     branch,
     ...marks,
@@ -91,12 +95,12 @@ export async function capture(studio: Studio, place: TreePlace, options: Capture
 
 /** Whether a tree is as it was when the picture was made. */
 export async function isUnchanged(
-  studio: Studio,
+  machine: SnapshotMachine,
   place: TreePlace,
   picture: Picture,
   withIgnored: boolean,
 ): Promise<boolean> {
-  return new Look(studio, place, { withIgnored, old: null }).isStill(picture);
+  return new TreeScan(machine, place, { withIgnored, old: null }).isStill(picture);
 }
 
 function notStill(paths: readonly ByteText[]): CotenantError {
@@ -110,7 +114,7 @@ function notStill(paths: readonly ByteText[]): CotenantError {
 
 /** For the next time. */
 export function remember(
-  { youngMs }: Studio,
+  { youngMs }: SnapshotMachine,
   snapshotId: string,
   { picture, parts, atMs }: Captured,
 ): Remembered {

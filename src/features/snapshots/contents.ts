@@ -5,10 +5,10 @@ import type { ObjectId } from "../../git/object-name";
 import { isTree, MODES } from "../../git/tree";
 import type { Descriptor } from "./descriptor";
 import { byBytes, type TreePlace } from "./listing";
-import { isGitsOwn } from "./look";
 import { decodeManifest, isExecutable, type Manifest } from "./manifest";
 import { digestLine, digestOf } from "./parts";
-import { objectPlace, type Studio } from "./studio";
+import { objectPlace, type SnapshotMachine } from "./snapshot-context";
+import { isGitsOwn } from "./tree-scan";
 
 export interface KeptFile {
   readonly path: ByteText;
@@ -26,15 +26,15 @@ export interface Contents {
 
 /** Reads a snapshot's trees and manifest. `E_PARTIAL_SNAPSHOT` where something is missing or is not what it was. */
 export async function readContents(
-  studio: Studio,
+  machine: SnapshotMachine,
   place: TreePlace,
   descriptor: Descriptor,
 ): Promise<Contents> {
-  const database = new ObjectDatabase(studio.platform, studio.git, objectPlace(studio, place));
+  const database = new ObjectDatabase(machine.platform, machine.git, objectPlace(machine, place));
   try {
     const manifest = await readManifest(database, descriptor);
     const files: KeptFile[] = [];
-    const directories = new Map<ByteText, number>(manifest.hollow);
+    const directories = new Map<ByteText, number>(manifest.unlisted);
     const visit = async (tree: ObjectId, prefix: string): Promise<void> => {
       for (const entry of await database.readTree(tree)) {
         const path = `${prefix}${entry.name}`;
@@ -46,11 +46,11 @@ export async function readContents(
       }
     };
     await visit(descriptor.tree, "");
-    for (const path of manifest.hollow.keys())
+    for (const path of manifest.unlisted.keys())
       for (const name of path.split("/")) refuseName(descriptor, name);
     files.sort((a, b) => byBytes(a.path, b.path));
     const contents = { files, directories: new Map([...directories].sort(([a], [b]) => byBytes(a, b))) };
-    if (digestOfContents(studio, contents) !== descriptor.digest)
+    if (digestOfContents(machine, contents) !== descriptor.digest)
       throw partial(descriptor, "its files are not those that were kept");
     return contents;
   } catch (error) {
@@ -61,7 +61,10 @@ export async function readContents(
   }
 }
 
-function digestOfContents({ platform }: Pick<Studio, "platform">, contents: Contents): string {
+export function digestOfContents(
+  { platform }: Pick<SnapshotMachine, "platform">,
+  contents: Contents,
+): string {
   const lines = contents.files.map(({ path, kind, mode, oid }) =>
     digestLine(kind === "repository" ? "directory" : kind, kind === "file" ? mode : 0, oid, path),
   );

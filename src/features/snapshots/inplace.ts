@@ -10,15 +10,15 @@ import { removeTree } from "../worktrees/tree-removal";
 import { writerKey } from "../worktrees/writer-lock";
 import { type Captured, capture } from "./capture";
 import { type Contents, type KeptFile, readContents } from "./contents";
-import type { Darkroom } from "./darkroom";
 import type { Descriptor } from "./descriptor";
-import { writeFiles } from "./filling";
-import { clearTheWay } from "./in-the-way";
+import { writeFiles } from "./file-writer";
 import { type Watch, watchOver } from "./leased";
+import { pulseOf, refuseToken, takeSnapshot } from "./new-snapshot";
+import { clearTheWay } from "./obstacles";
 import { isUnchangedPath } from "./picture";
-import { isNothing, nowOf, planReplacement, type Replacement } from "./replacing";
+import { isNothing, nowOf, planReplacement, type Replacement } from "./replacement";
 import { pruneAutomatic } from "./retention";
-import { pulseOf, refuseToken, takeSnapshot } from "./taking";
+import type { SnapshotContext, SnapshotReader } from "./snapshot-context";
 
 export interface Preview {
   readonly plan: Replacement;
@@ -31,13 +31,10 @@ export interface Preview {
 }
 
 /** What an in-place restore would change. Writes nothing, takes no lock. */
-export async function previewInPlace(
-  room: Omit<Darkroom, "session">,
-  descriptor: Descriptor,
-): Promise<Preview> {
-  const { studio, place } = room;
-  const contents = await readContents(studio, place, descriptor);
-  const captured = await capture(studio, place, {
+export async function previewInPlace(context: SnapshotReader, descriptor: Descriptor): Promise<Preview> {
+  const { machine, place } = context;
+  const contents = await readContents(machine, place, descriptor);
+  const captured = await capture(machine, place, {
     id: "preview",
     withIgnored: descriptor.includes_ignored,
     isQuiesced: false,
@@ -47,8 +44,8 @@ export async function previewInPlace(
     pulse: async () => {},
   });
   await captured.sink.close();
-  const { plan, hidden } = await clearTheWay(room, planReplacement(nowOf(captured), contents), captured);
-  const { digest } = studio.platform;
+  const { plan, hidden } = await clearTheWay(context, planReplacement(nowOf(captured), contents), captured);
+  const { digest } = machine.platform;
   const planId = digest.sha256(`${descriptor.snapshot_id}\n${captured.parts.digest}`).slice(0, 16);
   return { plan, planId, contents, captured, hidden };
 }
@@ -64,11 +61,11 @@ export interface RunOptions {
  * contents are laid out beside, then names change in small steps, each of which proves the writer lock.
  */
 export async function restoreInPlace(
-  room: Darkroom,
+  context: SnapshotContext,
   descriptor: Descriptor,
   options: RunOptions,
 ): Promise<{ readonly before: Descriptor | null; readonly plan: Replacement }> {
-  const { session } = room;
+  const { session } = context;
   const { worktreeId } = session.actor;
   refuseShared(
     await accessOf(session.coordinator, worktreeId),
@@ -76,14 +73,14 @@ export async function restoreInPlace(
     "others may be writing, so nothing is restored in place",
   );
   refuseNoPlan(descriptor, options.planId);
-  await proveLock(room, options);
-  const preview = await previewInPlace(room, descriptor);
+  await proveLock(context, options);
+  const preview = await previewInPlace(context, descriptor);
   if (preview.planId !== options.planId) throw changedSince(descriptor);
   if (isNothing(preview.plan)) return { before: null, plan: preview.plan };
-  await refuseRuledPaths(room.workspace, pathsIn(preview.plan));
-  const refuseHeld = watchOver(room, preview.plan, descriptor);
+  await refuseRuledPaths(context.workspace, pathsIn(preview.plan));
+  const refuseHeld = watchOver(context, preview.plan, descriptor);
   await refuseHeld();
-  const { descriptor: before, captured } = await takeSnapshot(room, {
+  const { descriptor: before, captured } = await takeSnapshot(context, {
     automatic: "restore",
     consistency: "quiesced",
     withIgnored: descriptor.includes_ignored || preview.hidden.length > 0,
@@ -91,8 +88,8 @@ export async function restoreInPlace(
   });
   if (preview.hidden.length === 0 && before.digest !== preview.captured.parts.digest)
     throw changedSince(descriptor);
-  await apply(room, descriptor, before, preview, captured!, { ...options, refuseHeld });
-  await pruneAutomatic(room).catch(() => {});
+  await apply(context, descriptor, before, preview, captured!, { ...options, refuseHeld });
+  await pruneAutomatic(context).catch(() => {});
   return { before, plan: preview.plan };
 }
 
@@ -127,15 +124,15 @@ function changedSince({ snapshot_id: id }: Descriptor): CotenantError {
 
 /** Throws what the holder's proof is refused with; where there is no lock at all, that one is needed. */
 async function proveLock(
-  room: Darkroom,
+  context: SnapshotContext,
   options: Pick<RunOptions, "fencingToken" | "secret">,
 ): Promise<void> {
-  await fenced(room, options, async () => {});
+  await fenced(context, options, async () => {});
 }
 
 /** One small step under the mutex, with the lock proved. Nothing is logged for it. */
 async function fenced(
-  { session }: Darkroom,
+  { session }: SnapshotContext,
   { fencingToken, secret }: Pick<RunOptions, "fencingToken" | "secret">,
   act: () => Promise<void>,
 ): Promise<void> {
@@ -176,20 +173,20 @@ function restoringName(worktreeId: string): FactName {
 const STEP = 200;
 
 async function apply(
-  room: Darkroom,
+  context: SnapshotContext,
   descriptor: Descriptor,
   before: Descriptor,
   { plan, captured: seen }: Preview,
   captured: Captured,
   options: RunOptions & { readonly refuseHeld: Watch },
 ): Promise<void> {
-  const { studio, place } = room;
-  const { trees, platform } = studio;
+  const { machine, place } = context;
+  const { trees, platform } = machine;
   const root = toByteText(place.root);
   // A name that our own ignore rules cover.
   const bench = `${root}/.cotenant/restore.new-${freshSuffix(platform.random)}`;
   const note = (type: string, value: Readonly<Record<string, unknown>> | null) =>
-    logStep(room, options, descriptor, before, { type, value });
+    logStep(context, options, descriptor, before, { type, value });
   await note("snapshot.restoring", {
     ...{ snapshot_id: descriptor.snapshot_id, before: before.snapshot_id, bench: fromByteText(bench) },
     maker: { ...platform.processes.self() },
@@ -199,7 +196,7 @@ async function apply(
     await trees.makeDirectory(bench, 0o700);
     const laid = new Map<ByteText, ByteText>();
     await writeFiles(
-      studio,
+      machine,
       place.commonDir,
       plan.write,
       async (file) => {
@@ -207,12 +204,12 @@ async function apply(
         laid.set(file.path, path);
         return path;
       },
-      pulseOf(room),
+      pulseOf(context),
     );
     await trees.syncAll(bench);
     const still = (path: ByteText) => isUnchangedPath(trees, root, path, captured.picture, seen.picture);
-    for (const step of inSteps(stepsOf(room, root, plan, laid, still)))
-      await fenced(room, options, async () => {
+    for (const step of inSteps(stepsOf(context, root, plan, laid, still)))
+      await fenced(context, options, async () => {
         await options.refuseHeld();
         for (const act of step) await act();
       });
@@ -239,13 +236,13 @@ type Act = () => Promise<void>;
 
 /** In an order in which each finds its place free: names go, directories go, directories come, names come. */
 function stepsOf(
-  { studio }: Darkroom,
+  { machine }: SnapshotContext,
   root: ByteText,
   plan: Replacement,
   laid: ReadonlyMap<ByteText, ByteText>,
   still: (path: ByteText) => Promise<boolean>,
 ): Act[] {
-  const { trees } = studio;
+  const { trees } = machine;
   const at = (path: ByteText) => `${root}/${path}`;
   const check = async (path: ByteText) => {
     if (!(await still(path)))
@@ -292,7 +289,7 @@ function* inSteps(acts: readonly Act[]): Generator<readonly Act[]> {
 }
 
 async function logStep(
-  { session }: Darkroom,
+  { session }: SnapshotContext,
   options: RunOptions,
   descriptor: Descriptor,
   before: Descriptor,

@@ -5,15 +5,15 @@ import { type Extent, ExtentIndex } from "../../kernel/conflicts";
 import { dirKey } from "../../kernel/keys";
 import { belongsTo } from "../../kernel/lease";
 import { heldBy } from "../../kernel/words";
-import type { Darkroom } from "./darkroom";
 import type { Descriptor } from "./descriptor";
-import type { Replacement } from "./replacing";
+import type { Replacement } from "./replacement";
+import type { SnapshotContext } from "./snapshot-context";
 
 /** Throws who else holds something that an in-place restore would change: what is held is its holder's to write. */
 export type Watch = () => Promise<void>;
 
 export function watchOver(
-  { workspace, session }: Darkroom,
+  { workspace, session }: SnapshotContext,
   plan: Replacement,
   { snapshot_id: id }: Descriptor,
 ): Watch {

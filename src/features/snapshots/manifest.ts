@@ -9,7 +9,7 @@ export interface Manifest {
   readonly files: ReadonlyMap<ByteText, number>;
   readonly directories: ReadonlyMap<ByteText, number>;
   /** Those that no file is in. */
-  readonly hollow: ReadonlyMap<ByteText, number>;
+  readonly unlisted: ReadonlyMap<ByteText, number>;
 }
 
 const MAGIC = "cotenant manifest 1";
@@ -18,10 +18,10 @@ export interface Modes {
   /** Of files that are no links. */
   readonly files: Iterable<readonly [ByteText, number]>;
   readonly directories: Iterable<readonly [ByteText, number]>;
-  readonly hollow: Iterable<readonly [ByteText, number]>;
+  readonly unlisted: Iterable<readonly [ByteText, number]>;
 }
 
-export function makeManifest({ files, directories, hollow }: Modes): Manifest {
+export function makeManifest({ files, directories, unlisted }: Modes): Manifest {
   const counts = { file: new Map<number, number>(), executable: new Map(), directory: new Map() };
   const [allFiles, allDirectories] = [[...files], [...directories]];
   for (const [, mode] of allFiles) count(isExecutable(mode) ? counts.executable : counts.file, mode);
@@ -36,7 +36,7 @@ export function makeManifest({ files, directories, hollow }: Modes): Manifest {
     usual,
     files: new Map(allFiles.filter(([, mode]) => mode !== usualFor(mode))),
     directories: new Map(allDirectories.filter(([, mode]) => mode !== usual.directory)),
-    hollow: new Map(hollow),
+    unlisted: new Map(unlisted),
   };
 }
 
@@ -45,13 +45,13 @@ export function isExecutable(mode: number): boolean {
   return (mode & 0o100) !== 0;
 }
 
-export function encodeManifest({ usual, files, directories, hollow }: Manifest): Uint8Array {
+export function encodeManifest({ usual, files, directories, unlisted }: Manifest): Uint8Array {
   const records = [
     MAGIC,
     `usual ${octal(usual.file)} ${octal(usual.executable)} ${octal(usual.directory)}`,
     ...[...files].map(([path, mode]) => `f ${octal(mode)} ${path}`),
     ...[...directories].map(([path, mode]) => `d ${octal(mode)} ${path}`),
-    ...[...hollow].map(([path, mode]) => `h ${octal(mode)} ${path}`),
+    ...[...unlisted].map(([path, mode]) => `h ${octal(mode)} ${path}`),
   ];
   return bytesOf(`${records.join("\0")}\0`);
 }
@@ -77,7 +77,7 @@ export function decodeManifest(bytes: Uint8Array): Manifest | null {
     usual: { file, executable, directory },
     files: maps.f,
     directories: maps.d,
-    hollow: maps.h,
+    unlisted: maps.h,
   };
 }
 

@@ -1,26 +1,26 @@
 import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
 import { writerKey } from "../worktrees/writer-lock";
-import { dropRef } from "./committing";
-import type { Darkroom } from "./darkroom";
 import type { Descriptor } from "./descriptor";
 import { intentName, intentToFact, latestName } from "./intents";
+import { dropRef } from "./snapshot-commit";
+import type { SnapshotContext } from "./snapshot-context";
 
 /** What the log hears of a snapshot: that it is intended, that it is ready, or that nothing came of it. */
 
 export async function intend(
-  room: Darkroom,
+  context: SnapshotContext,
   id: Ulid,
   requestId: Ulid | null,
   token: number | null,
 ): Promise<void> {
-  const { session, studio } = room;
+  const { session, machine } = context;
   const { worktreeId, agentId } = session.actor;
-  const { clock, processes } = studio.platform;
+  const { clock, processes } = machine.platform;
   const startedAt = new Date(clock.wallMs()).toISOString();
   const maker = processes.self();
   const intent = { snapshotId: id, worktreeId, agentId, startedAt, requestId, maker };
-  await session.write(lockOf(room, token), {
+  await session.write(lockOf(context, token), {
     about: aboutOf(worktreeId),
     facts: [],
     body: async ({ refusal }) => {
@@ -37,14 +37,14 @@ export async function intend(
 
 /** The critical section: what the lock's holder may still do is checked where it is done. */
 export async function makeReady(
-  room: Darkroom,
+  context: SnapshotContext,
   descriptor: Descriptor,
   { requestId = null, secret = null }: { readonly requestId?: Ulid | null; readonly secret?: string | null },
   token: number | null,
 ): Promise<void> {
-  const { session, shelf } = room;
+  const { session, descriptors } = context;
   const { snapshot_id: id, worktree_id: worktreeId } = descriptor;
-  await session.write(lockOf(room, token), {
+  await session.write(lockOf(context, token), {
     about: aboutOf(worktreeId),
     facts: [intentName(id)],
     requestId,
@@ -56,7 +56,7 @@ export async function makeReady(
         throw new CotenantError("E_PARTIAL_SNAPSHOT", `snapshot ${id} was cleared away while it was taken`, {
           hint: "take it again",
         });
-      await shelf.makeReady(descriptor);
+      await descriptors.makeReady(descriptor);
       return readyLine(descriptor);
     },
   });
@@ -83,7 +83,7 @@ function readyLine(descriptor: Descriptor, recovered = false) {
 
 /** One that had become visible when its maker died: the log learns of it. */
 export async function logReady(
-  { session }: Pick<Darkroom, "session">,
+  { session }: Pick<SnapshotContext, "session">,
   descriptor: Descriptor,
   requestId: Ulid | null = null,
 ): Promise<void> {
@@ -98,11 +98,16 @@ export async function logReady(
 
 /** Takes back what nobody has seen. */
 export async function forget(
-  { session, studio, place, shelf }: Pick<Darkroom, "session" | "studio" | "place" | "shelf">,
+  {
+    session,
+    machine,
+    place,
+    descriptors,
+  }: Pick<SnapshotContext, "session" | "machine" | "place" | "descriptors">,
   id: string,
 ): Promise<void> {
-  await dropRef(studio, place, id);
-  await shelf.clear(id);
+  await dropRef(machine, place, id);
+  await descriptors.clear(id);
   await session.write([], {
     about: `snapshot ${id}`,
     facts: [intentName(id)],
@@ -122,7 +127,7 @@ export function aboutOf(worktreeId: string): string {
   return `snapshot of ${worktreeId}`;
 }
 
-function lockOf({ session }: Darkroom, token: number | null) {
+function lockOf({ session }: SnapshotContext, token: number | null) {
   return token === null ? [] : [{ key: writerKey(session.actor.worktreeId), leaseId: null }];
 }
 

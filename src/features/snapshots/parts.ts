@@ -3,13 +3,13 @@ import type { ObjectId } from "../../git/object-name";
 import { encodeTree, MODES, type TreeEntry } from "../../git/tree";
 import type { Platform } from "../../platform/platform";
 import { COLUMN, ROW } from "../../platform/trees";
-import type { Hasher } from "./hashing";
+import type { Hasher } from "./hasher";
 import { byBytes } from "./listing";
 import { encodeManifest, makeManifest } from "./manifest";
 import { kindAt, modeAt, type Picture } from "./picture";
+import type { ByCommit, SnapshotMachine } from "./snapshot-context";
 import type { StagedParts } from "./staged";
-import type { ByCommit, Studio } from "./studio";
-import type { Put } from "./tree-building";
+import type { Put } from "./tree-builder";
 
 /** All that a snapshot holds besides the files themselves. */
 export interface Parts extends StagedParts {
@@ -27,11 +27,11 @@ export interface Parts extends StagedParts {
 }
 
 export async function partsOf(
-  { platform }: Studio,
+  { platform }: SnapshotMachine,
   put: Put,
   developed: {
     readonly picture: Picture;
-    readonly hollow: readonly ByteText[];
+    readonly unlisted: readonly ByteText[];
     readonly hasher: Hasher;
     readonly byCommit: readonly ByCommit[];
   },
@@ -40,7 +40,7 @@ export async function partsOf(
 ): Promise<Parts> {
   const { picture, hasher, byCommit } = developed;
   const { paths, rows, oids, directories, directoryRows } = picture;
-  const hollow = new Set(developed.hollow);
+  const unlisted = new Set(developed.unlisted);
   const files: [ByteText, number][] = [];
   const lines: string[] = [];
   let [count, bytes] = [0, 0];
@@ -58,8 +58,8 @@ export async function partsOf(
   for (const [path, mode] of modes) lines.push(digestLine("directory", mode, "", path));
   const manifest = makeManifest({
     files,
-    directories: modes.filter(([path]) => !hollow.has(path)),
-    hollow: modes.filter(([path]) => hollow.has(path)),
+    directories: modes.filter(([path]) => !unlisted.has(path)),
+    unlisted: modes.filter(([path]) => unlisted.has(path)),
   });
   const { index, stages, skipped } = staged;
   return {

@@ -1,8 +1,9 @@
+import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
-import type { Darkroom } from "./darkroom";
 import type { Occasion } from "./descriptor";
+import { takeSnapshot } from "./new-snapshot";
 import { pruneAutomatic } from "./retention";
-import { takeSnapshot } from "./taking";
+import { snapshotContext } from "./snapshot-context";
 
 export interface Precaution {
   readonly snapshotId: string | null;
@@ -14,10 +15,11 @@ export interface Precaution {
  * What is taken by itself before something dangerous. Whoever took over a lock must know what was there, but has the lock
  * whether or not it could be kept: the failure is told, not thrown.
  */
-export async function precaution(room: Darkroom, occasion: Occasion): Promise<Precaution> {
+export async function precaution(workspace: Workspace, occasion: Occasion): Promise<Precaution> {
+  const context = await snapshotContext(workspace);
   try {
-    const { descriptor } = await takeSnapshot(room, { consistency: "best_effort", automatic: occasion });
-    await pruneAutomatic(room).catch(() => {});
+    const { descriptor } = await takeSnapshot(context, { consistency: "best_effort", automatic: occasion });
+    await pruneAutomatic(context).catch(() => {});
     return { snapshotId: descriptor.snapshot_id, failure: null };
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;

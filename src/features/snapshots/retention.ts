@@ -1,7 +1,7 @@
-import { dropRef } from "./committing";
-import type { Darkroom } from "./darkroom";
 import type { Descriptor } from "./descriptor";
 import { intentName } from "./intents";
+import { dropRef } from "./snapshot-commit";
+import type { SnapshotContext } from "./snapshot-context";
 
 export interface Rules {
   /** How many automatic ones of each worktree stay. */
@@ -57,7 +57,12 @@ export function planId(sha256: (text: string) => string, doomed: readonly Doomed
 
 /** First nobody sees it, then the log says so, then its ref and its descriptor go: killed anywhere, `doctor` finds the rest. */
 export async function removeSnapshot(
-  { session, studio, place, shelf }: Pick<Darkroom, "session" | "studio" | "place" | "shelf">,
+  {
+    session,
+    machine,
+    place,
+    descriptors,
+  }: Pick<SnapshotContext, "session" | "machine" | "place" | "descriptors">,
   { snapshot_id: id, worktree_id: worktreeId }: Descriptor,
   why: string,
 ): Promise<void> {
@@ -65,7 +70,7 @@ export async function removeSnapshot(
     about: `snapshot ${id}`,
     facts: [],
     body: async () => {
-      await shelf.takeDown(id);
+      await descriptors.takeDown(id);
       return {
         type: "snapshot.removed",
         payload: { snapshot_id: id, worktree_id: worktreeId, why },
@@ -74,13 +79,13 @@ export async function removeSnapshot(
       };
     },
   });
-  await dropRef(studio, place, id);
-  await shelf.clear(id);
+  await dropRef(machine, place, id);
+  await descriptors.clear(id);
 }
 
 /** What the setting asks for, of the present worktree. */
-export async function pruneAutomatic(room: Darkroom): Promise<number> {
-  const { workspace, session, shelf, studio } = room;
+export async function pruneAutomatic(context: SnapshotContext): Promise<number> {
+  const { workspace, session, descriptors, machine } = context;
   const rules: Rules = {
     keepAutomatic: workspace.config.values["snapshot.keep_automatic"],
     olderThanMs: null,
@@ -88,7 +93,7 @@ export async function pruneAutomatic(room: Darkroom): Promise<number> {
     withManual: false,
     named: [],
   };
-  const doomed = planRetention(await shelf.all(), rules, studio.platform.clock.wallMs());
-  for (const { descriptor, why } of doomed) await removeSnapshot(room, descriptor, why);
+  const doomed = planRetention(await descriptors.all(), rules, machine.platform.clock.wallMs());
+  for (const { descriptor, why } of doomed) await removeSnapshot(context, descriptor, why);
   return doomed.length;
 }

@@ -1,7 +1,7 @@
 import { type ByteText, bytesOf } from "../../git/byte-text";
 import type { ObjectId } from "../../git/object-name";
 import { isSubmodule, type Staged } from "./listing";
-import { buildTrees, type Put } from "./tree-building";
+import { buildTrees, type Put } from "./tree-builder";
 
 /** The user's index, as objects. Null where it says nothing that the commit does not say. */
 export interface StagedParts {

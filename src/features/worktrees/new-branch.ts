@@ -1,7 +1,7 @@
 import { listWorktrees } from "../../identity/worktree-list";
 import type { Descriptor } from "../../platform/platform";
 import { askMaybe } from "./git-calls";
-import { machineOf, runHolding, type Yard } from "./place";
+import { hereOf, machineOf, runHolding, type Yard } from "./place";
 
 /** A branch that is made for a worktree, at a commit. */
 export interface NewBranch {
@@ -34,8 +34,4 @@ export async function dropBranch(yard: Yard, { branch, commit, mark }: NewBranch
   for (const worktree of await listWorktrees(platform, git, yard.workspace.repository))
     if (worktree.branch === branch) return;
   await askMaybe(git, ["update-ref", "-d", ref, commit], options);
-}
-
-function hereOf({ workspace }: Yard): string {
-  return workspace.repository.worktreeRoot;
 }

@@ -1,7 +1,7 @@
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, during } from "../../errors/cotenant-error";
-import { joinPath, nameIn, parentOf } from "../../identity/path-text";
+import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { joinPath, nameIn, normalPath, parentOf, resolveFrom } from "../../identity/path-text";
 import type { LastingGit } from "../../platform/git";
 import type { Descriptor, Later, Platform } from "../../platform/platform";
 import type { Trees } from "../../platform/trees";
@@ -22,8 +22,18 @@ export async function realPlace(files: Pick<Platform["files"], "realPath">, path
   return real ?? (parent === null ? path : joinPath(await realPlace(files, parent), nameIn(path)));
 }
 
+/** Where a path leads that somebody has written, seen from where they stand. It need not exist. */
+export function placeNamed({ surroundings }: Workspace, path: string): string {
+  return normalPath(resolveFrom(surroundings.cwd, path));
+}
+
 export function machineOf({ workspace }: Yard): { readonly platform: Platform; readonly git: LastingGit } {
   return workspace.surroundings;
+}
+
+/** Where the caller stands, which outlives what it makes. */
+export function hereOf({ workspace }: Yard): string {
+  return workspace.repository.worktreeRoot;
 }
 
 /**
@@ -51,7 +61,11 @@ export async function oneAtATime<T>(yard: Yard, act: (lock: Descriptor) => Promi
 }
 
 export async function opened<T>(act: () => Later<T>, path: string): Promise<T> {
-  return during("locking a worktree's making", path, () => act());
+  try {
+    return await act();
+  } catch (error) {
+    throw fileFailure(error, "locking a worktree's making", path);
+  }
 }
 
 export async function quietly(act: () => Later<void>): Promise<void> {

@@ -40,14 +40,9 @@ async function noteSetup(
 ): Promise<void> {
   const record = (await worktreeRecords(session.coordinator)).get(worktreeId);
   if (record === undefined) return;
-  await session.write([], {
-    about: `setup of ${worktreeId}`,
-    facts: [],
-    body: async () => ({
-      type: "worktree.setup",
-      payload: { worktree_id: worktreeId, setup },
-      facts: new Map([[recordName(worktreeId), recordToFact({ ...record, setup })]]),
-      answer: null,
-    }),
+  await session.log(`setup of ${worktreeId}`, {
+    type: "worktree.setup",
+    payload: { worktree_id: worktreeId, setup },
+    facts: new Map([[recordName(worktreeId), recordToFact({ ...record, setup })]]),
   });
 }

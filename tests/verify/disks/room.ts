@@ -15,6 +15,7 @@ import { runCommandLine } from "../../../src/cli/program";
 import { ERRORS, isErrorCode } from "../../../src/errors/registry";
 import { nodeGit } from "../../../src/platform/git-node";
 import { nodePlatform } from "../../../src/platform/node/node";
+import { NODE_TOOLS } from "../../../src/platform/node/this-machine";
 import type { Platform } from "../../../src/platform/platform";
 import { ROOT } from "../bundle";
 
@@ -108,6 +109,7 @@ export class DiskRoom {
       surroundings: () => ({
         platform,
         git: nodeGit(),
+        tools: NODE_TOOLS,
         env: { COTENANT_AGENT_ID: "agent:a" },
         cwd: this.root,
         home: this.home,

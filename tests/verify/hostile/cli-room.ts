@@ -7,6 +7,7 @@ import { runCommandLine, type Stage } from "../../../src/cli/program";
 import { ERRORS, isErrorCode } from "../../../src/errors/registry";
 import type { GitResult, LastingGit } from "../../../src/platform/git";
 import { nodeGit } from "../../../src/platform/git-node";
+import { NODE_TOOLS } from "../../../src/platform/node/this-machine";
 import type { SimWorld } from "../../../testing/simulator";
 import { quietWorld } from "../../store/stage";
 import { expectThat, Finding } from "./finding";
@@ -77,6 +78,7 @@ export class CliRoom {
     const surroundings = () => ({
       platform,
       git: this.#git,
+      tools: NODE_TOOLS,
       env: { COTENANT_AGENT_ID: "agent:a", ...env },
       cwd: "/repo",
       home: "/user",

@@ -3,11 +3,11 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Workspace } from "../../../src/coordinator/workspace";
-import { type Darkroom, darkroomIn } from "../../../src/features/snapshots/darkroom";
 import type { Descriptor } from "../../../src/features/snapshots/descriptor";
 import { previewInPlace, restoreInPlace } from "../../../src/features/snapshots/inplace";
-import { restoreAnew } from "../../../src/features/snapshots/restoring";
-import { takeSnapshot } from "../../../src/features/snapshots/taking";
+import { takeSnapshot } from "../../../src/features/snapshots/new-snapshot";
+import { restoreAnew } from "../../../src/features/snapshots/restored-worktree";
+import { type SnapshotContext, snapshotContext } from "../../../src/features/snapshots/snapshot-context";
 import { writerKey } from "../../../src/features/worktrees/writer-lock";
 import { thisMachine } from "../../../src/platform/node/this-machine";
 import { nodeTrees } from "../../../src/platform/node/trees";
@@ -144,7 +144,11 @@ class Story {
   }
 
   /** Nothing has changed, and everything is old: nothing may be read, and all must be there. */
-  async #again(room: Darkroom, { tree, digest }: Descriptor, withIgnored: boolean): Promise<string | null> {
+  async #again(
+    room: SnapshotContext,
+    { tree, digest }: Descriptor,
+    withIgnored: boolean,
+  ): Promise<string | null> {
     const { descriptor, captured } = await takeSnapshot(room, { withIgnored });
     if (captured!.read > 0) return `${captured!.read} files were read again, and none had changed`;
     this.#task.count("nothing was read again");
@@ -152,7 +156,7 @@ class Story {
   }
 
   async #anew(
-    room: Darkroom,
+    room: SnapshotContext,
     descriptor: Descriptor,
     expected: Record<string, string>,
     round: number,
@@ -167,7 +171,7 @@ class Story {
   }
 
   async #inPlace(
-    room: Darkroom,
+    room: SnapshotContext,
     descriptor: Descriptor,
     expected: Record<string, string>,
     withIgnored: boolean,
@@ -205,11 +209,13 @@ class Story {
     return lost.length === 0 ? null : `lost by restoring in place: ${JSON.stringify(lost.slice(0, 3))}`;
   }
 
-  async #open(believesSoon: boolean): Promise<Darkroom> {
-    const machine = { ...thisMachine(), cwd: this.#root, home: null, env: {}, isTerminal: false };
+  async #open(believesSoon: boolean): Promise<SnapshotContext> {
+    const real = thisMachine();
+    const tools = { ...real.tools, trees: async () => TREES };
+    const machine = { ...real, tools, cwd: this.#root, home: null, env: {}, isTerminal: false };
     const workspace = await Workspace.open(machine, { agentId: "agent:fuzz", doing: "fuzz" });
-    const room = await darkroomIn(workspace, TREES);
-    return believesSoon ? { ...room, studio: { ...room.studio, youngMs: YOUNG_MS } } : room;
+    const room = await snapshotContext(workspace);
+    return believesSoon ? { ...room, machine: { ...room.machine, youngMs: YOUNG_MS } } : room;
   }
 }
 

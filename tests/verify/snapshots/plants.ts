@@ -20,7 +20,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "restore: a directory in a file's place is left there",
-    file: "src/features/snapshots/replacing.ts",
+    file: "src/features/snapshots/replacement.ts",
     from: "      .filter((path) => !contents.directories.has(path) && !keeps(path))",
     to: "      .filter(() => false)",
     caughtBy,

@@ -1,7 +1,7 @@
 import type { Workspace } from "../../../coordinator/workspace";
 import { shellWord } from "../../../kernel/printing";
 import { type AbandonedWork, abandonedText } from "../../snapshots/abandoned-work";
-import { defaultPlace } from "../../worktrees/naming";
+import { defaultPlace } from "../../worktrees/names";
 
 export function abandonedJson(left: AbandonedWork | null | undefined): Record<string, unknown> | null {
   if (left == null) return null;

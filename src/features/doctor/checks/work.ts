@@ -17,11 +17,11 @@ import { transportOf } from "../../ledger/transport";
 import { heardOf } from "../../ledger/view";
 import { isOver, openIntents } from "../../publish/settling";
 import { type AbandonedWork, abandonedWork } from "../../snapshots/abandoned-work";
-import { type Ailment, examine, examineStrictly } from "../../snapshots/examining";
+import { DescriptorStore } from "../../snapshots/descriptor-store";
+import { type Ailment, examine, examineStrictly } from "../../snapshots/examination";
 import { RESTORING } from "../../snapshots/inplace";
-import { Shelf } from "../../snapshots/shelf";
 import { makings } from "../../worktrees/records";
-import { removals } from "../../worktrees/removing";
+import { removals } from "../../worktrees/removal";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 import { some } from "../words";
@@ -192,14 +192,14 @@ export function strictSnapshotsCheck({
     name: "snapshots",
     async look(patient) {
       const { platform, repository } = patient;
-      const studio = {
+      const machine = {
         platform,
         git,
         trees,
         format: repository.config.objectFormat,
         refFormat: repository.config.refFormat,
       };
-      const { ailments, count: ready } = await examineStrictly({ ...examined(patient), studio });
+      const { ailments, count: ready } = await examineStrictly({ ...examined(patient), machine });
       const found = ailments.map((ailment) => reported(ailment, true));
       return found.length === 0
         ? [ok(`${count(ready, "snapshot")}, each with all that it holds`)]
@@ -211,9 +211,9 @@ export function strictSnapshotsCheck({
 function examined({ platform, repository, modes, coordinator }: Patient) {
   const { worktreeRoot: root, gitDir, commonDir, controlDir } = repository;
   return {
-    shelf: new Shelf(platform, controlDir, modes),
+    descriptors: new DescriptorStore(platform, controlDir, modes),
     coordinator,
-    studio: { platform },
+    machine: { platform },
     place: { root, gitDir, commonDir },
   };
 }

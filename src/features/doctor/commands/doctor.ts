@@ -5,7 +5,6 @@ import { missedDaemonIn } from "../../../daemon/in-front";
 import { missedDaemon } from "../../../daemon/missed";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { count } from "../../../kernel/printing";
-import { nodeTrees } from "../../../platform/node/trees";
 import { status } from "../../watch/operations/status";
 import { gc as clearAway, diagnosis, exitOf, type Finding, mend, recoverLog, validate } from "../operations";
 import { findingsOutput } from "./findings";
@@ -29,13 +28,13 @@ export const doctor: Command = {
         hint: "cotenant doctor --strict --repair",
       });
     const surroundings = context.surroundings();
-    const repaired = parsed.has("repair") ? await mend(await open(context, parsed), nodeTrees()) : [];
+    const repaired = parsed.has("repair") ? await mend(await open(context, parsed)) : [];
     const place = {
       ...surroundings,
       missedDaemon: (patient: Pick<Workspace, "repository" | "config">) =>
         missedDaemon({ ...patient, surroundings }),
     };
-    const findings = await diagnosis(place, parsed.has("strict") ? nodeTrees() : null);
+    const findings = await diagnosis(place, parsed.has("strict"));
     const things = context.json ? null : await forAPerson(context, parsed);
     const output = findingsOutput(context, findings, {
       exit: exitOf(findings),
@@ -157,7 +156,7 @@ export const gc: Command = {
   flags: { compact: { meaning: "also close the current log segment and start a new one" } },
   examples: ["cotenant gc"],
   async run(context, parsed) {
-    const request = { compact: parsed.has("compact"), trees: nodeTrees(), flat: statusJson };
+    const request = { compact: parsed.has("compact"), flat: statusJson };
     const { leases, packed, compacted } = await clearAway(await context.workspace(), request);
     const text = [
       `logged the end of ${count(leases.length, "lease")}`,

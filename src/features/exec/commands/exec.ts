@@ -2,11 +2,11 @@ import { constants } from "node:os";
 import type { Command, Context, Output } from "../../../cli/grammar/command";
 import { CotenantError, fileFailure } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
-import { makeCaches } from "../making";
+import { type ExecEnvironment, exec as makeCaches } from "../operations";
 
 const PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const;
 
-export const command: Command = {
+export const exec: Command = {
   usage: "exec [--print-env] [--] <command> [<argument>]…",
   about:
     "Runs a command with caches and outputs of the agent's own, in .agent-cache/<agent>/ of this worktree, so that\nagents in one checkout do not trample on each other's. Its exit status is the command's; signals are passed on.\ncotenant's docs/EXEC.md says which tools honour it, and how.",
@@ -17,19 +17,15 @@ export const command: Command = {
   // Whatever follows the command's name is the command's own, with `--` or without.
   prepare: (args) => separated(args),
   async run(context, parsed) {
-    const workspace = await context.workspace();
-    const { agentId } = await workspace.agent();
     const [file = "", ...args] = parsed.words;
     if (file === "" && !parsed.has("print-env"))
       throw new CotenantError("E_USAGE", "no command was named to run", {
         hint: "for example cotenant exec -- npm test",
       });
-    const { platform, env: surrounding } = workspace.surroundings;
-    const { worktreeRoot } = workspace.repository;
-    const { place, variables } = await makeCaches(platform, worktreeRoot, agentId, surrounding);
-    const env = { ...variables, COTENANT_AGENT_ID: agentId };
-    if (parsed.has("print-env")) return printed(env, place, agentId);
-    const ended = await runCommand(context, file, args, { ...process.env, ...env });
+    const made = await makeCaches(await context.workspace());
+    if (parsed.has("print-env")) return printed(made);
+    const { agentId, place, variables } = made;
+    const ended = await runCommand(context, file, args, { ...process.env, ...variables });
     return {
       data: { agent_id: agentId, cache_root: place, command: [file, ...args], ...ended },
       text: "",
@@ -47,11 +43,11 @@ function separated(args: readonly string[]): string[] {
   return at >= args.length || args[at] === "--" ? [...args] : [...args.slice(0, at), "--", ...args.slice(at)];
 }
 
-function printed(env: Readonly<Record<string, string>>, place: string, agentId: string): Output {
-  const lines = Object.entries(env).map(
+function printed({ agentId, place, variables }: ExecEnvironment): Output {
+  const lines = Object.entries(variables).map(
     ([name, value]) => `export ${name}='${value.replaceAll("'", `'\\''`)}'`,
   );
-  return { data: { agent_id: agentId, cache_root: place, environment: env }, text: lines.join("\n") };
+  return { data: { agent_id: agentId, cache_root: place, environment: variables }, text: lines.join("\n") };
 }
 
 interface Ended {

@@ -1,6 +1,5 @@
 import type { Command } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
-import { nodeTrees } from "../../../platform/node/trees";
 import { type SyncAction, sync } from "../operations";
 import { syncOutput } from "./sync-output";
 
@@ -41,7 +40,6 @@ export const command: Command = {
     const answer = await sync(await context.workspace(), {
       action,
       yes: parsed.has("yes"),
-      trees: nodeTrees(),
       onProgress: (done, all) => {
         if (!context.quiet && all > 20) context.note(`settling claims: ${done} of ${all}`);
       },

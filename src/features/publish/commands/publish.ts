@@ -1,20 +1,20 @@
 import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
 import { leaseJson } from "../../../cli/terminal/render";
 import { shownLines } from "../../../cli/terminal/shown-text";
+import type { HolderRequest } from "../../../coordinator/requests";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { ERRORS } from "../../../errors/registry";
 import { printable } from "../../../kernel/ids";
 import { count } from "../../../kernel/printing";
-import { nodeCommands } from "../../../platform/node/commands";
-import { HOLDER_FLAGS, proof } from "../../locks/commands/holding";
+import { HOLDER_FLAGS, holderFrom } from "../../locks/commands/flags";
 import { branchName } from "../branch-rules";
 import { typed } from "../hint-words";
-import { type Preview, preview } from "../preview";
-import { Publisher } from "../publisher";
-import type { Published, PublishedPath, PublishRequest } from "../request";
-import { readInputs } from "./publishing";
+import { type PublishOptions, previewPublish, publish as publishChanges } from "../operations";
+import type { Preview } from "../preview";
+import type { Published, PublishedPath } from "../request";
+import { namedChangesFrom, pushFrom } from "./flags";
 
-export const command: Command = {
+export const publish: Command = {
   usage:
     "publish --branch <name> --message <text> [--patch <file>]… [--put <path>=<file>]… [--delete <path>]…\n         [--rename <from>=<to>]… [--from-worktree <path>…] [--changes <file>] [--base <commit>] [--push]",
   about:
@@ -73,53 +73,31 @@ export const command: Command = {
   completes: ["path"],
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const request = await readRequest(context, parsed);
-    const session = await workspace.session("write");
-    const publisher = new Publisher(workspace, session, async () => {
-      const { claimFence } = await import("../../ledger/fence");
-      return claimFence(workspace, session);
-    });
-    try {
-      if (parsed.has("dry-run")) return previewOutput(context, await preview(workspace, publisher, request));
-      const published = await publisher.publish(request);
-      for (const { intent, fate } of published.recovered)
-        workspace.warnings.push(
-          `a publish of ${intent.agentId} to ${printable(branchName(intent.ref), 100)} was cut off: ${fate}`,
-        );
-      refuseFailedPush(published);
-      return output(context, published, request.release);
-    } finally {
-      await publisher.close();
-    }
+    const options = optionsFrom(context, parsed, holderFrom(parsed, workspace));
+    if (parsed.has("dry-run")) return previewOutput(context, await previewPublish(workspace, options));
+    const published = await publishChanges(workspace, options);
+    refuseFailedPush(published);
+    return output(context, published, parsed.has("release"));
   },
 };
 
-async function readRequest(context: Context, parsed: Parsed): Promise<PublishRequest> {
-  const workspace = await context.workspace();
+function optionsFrom(context: Context, parsed: Parsed, holder: HolderRequest): PublishOptions {
   const branch = parsed.text("branch");
   if (branch === undefined)
     throw new CotenantError("E_USAGE", "no branch was named to publish to", {
       hint: "for example --branch work/login",
     });
-  const remote = parsed.text("remote");
-  if (remote !== undefined && !parsed.has("push"))
-    throw new CotenantError("E_USAGE", "--remote says where to push, but --push is missing", {
-      hint: "add --push",
-    });
-  const { secret = null, requestId = null } = await proof(workspace, parsed);
   return {
+    ...holder,
     branch,
-    base: parsed.text("base") ?? null,
+    base: parsed.text("base"),
     message: parsed.texts("message").join("\n\n"),
-    author: parsed.text("author") ?? null,
+    author: parsed.text("author"),
     sign: parsed.has("sign"),
-    inputs: await readInputs(workspace, parsed),
-    push: parsed.has("push") ? (remote ?? null) : undefined,
+    push: pushFrom(parsed),
+    named: namedChangesFrom(parsed),
     release: parsed.has("release"),
     settle: parsed.has("settle"),
-    requestId,
-    secret,
-    commands: nodeCommands(),
     onProgress: (line) => {
       if (!context.quiet) context.note(printable(line, 300));
     },

@@ -2,7 +2,6 @@ import type { Command } from "../../../cli/grammar/command";
 import { installedFrom } from "../../../cli/grammar/installed";
 import { HARNESS_NAMES } from "../../../identity/harness";
 import { count } from "../../../kernel/printing";
-import { nodeTrees } from "../../../platform/node/trees";
 import { ENFORCE_MODES, init as prepare, refuseUnknownMode, deinit as undo } from "../operations";
 
 export const init: Command = {
@@ -99,7 +98,6 @@ export const deinit: Command = {
       purge: parsed.has("purge"),
       snapshots: parsed.has("snapshots"),
       isDry,
-      trees: nodeTrees(),
     });
     const { staying, settings, hooks, agents, ownLeases, givenBack } = gone;
     const removed = [...gone.controls, ...gone.files];

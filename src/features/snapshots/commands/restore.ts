@@ -1,21 +1,13 @@
-import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
-import { CotenantError } from "../../../errors/cotenant-error";
+import type { Command, Context, Output } from "../../../cli/grammar/command";
 import { fromByteText } from "../../../git/byte-text";
 import { printable } from "../../../kernel/ids";
 import { count } from "../../../kernel/printing";
-import { HOLDER_FLAGS, proof } from "../../locks/commands/holding";
-import { accessOf, refuseShared } from "../../worktrees/access";
-import { refuseBranch, refusePlace } from "../../worktrees/creating";
-import { settleMakings } from "../../worktrees/making";
-import { checkBranch, defaultPlace, normal } from "../../worktrees/naming";
-import type { Descriptor } from "../descriptor";
-import { type Preview, previewInPlace, restoreInPlace } from "../inplace";
-import { isNothing, type Replacement } from "../replacing";
-import { restoreAnew } from "../restoring";
-import { refuseWrongSecret } from "../taking";
-import { darkroom, readingRoom, snapshotJson, snapshotMeant, warningWords } from "./snapshots";
+import { HOLDER_FLAGS, holderFrom } from "../../locks/commands/flags";
+import { type Restoration, restore as restoreSnapshot } from "../operations";
+import { isNothing, type Replacement } from "../replacement";
+import { noteLines, shownPath, snapshotJson } from "./output";
 
-export const command: Command = {
+export const restore: Command = {
   usage:
     "restore <snapshot> [--path <directory>] [--branch <name>] | restore <snapshot> --inplace [--run <plan>]",
   about:
@@ -36,124 +28,58 @@ export const command: Command = {
   words: { min: 1, max: 1 },
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const wrong = parsed.has("inplace")
-      ? ["path", "branch"].find((flag) => parsed.text(flag) !== undefined)
-      : ["run", "fencing-token", "secret-file"].find((flag) => parsed.text(flag) !== undefined);
-    if (wrong !== undefined)
-      throw new CotenantError(
-        "E_USAGE",
-        `--${wrong} goes ${parsed.has("inplace") ? "without" : "with"} --inplace`,
-        { hint: "see 'cotenant restore --help'" },
-      );
-    const { descriptor, all } = await snapshotMeant(workspace, parsed.words[0]!);
-    return parsed.has("inplace")
-      ? inPlace(context, parsed, descriptor, all)
-      : anew(context, parsed, descriptor, all);
+    const restored = await restoreSnapshot(workspace, {
+      ...holderFrom(parsed, workspace),
+      snapshot: parsed.words[0]!,
+      path: parsed.text("path"),
+      branch: parsed.text("branch"),
+      inplace: parsed.has("inplace"),
+      run: parsed.text("run"),
+      fencingToken: parsed.whole("fencing-token"),
+    });
+    return restoredOutput(context, restored, parsed.text("run"));
   },
 };
 
-async function anew(
-  context: Context,
-  parsed: Parsed,
-  descriptor: Descriptor,
-  all: readonly Descriptor[],
-): Promise<Output> {
-  const workspace = await context.workspace();
-  const { repository, config, surroundings } = workspace;
+function restoredOutput({ quiet }: Context, restored: Restoration, planId: string | undefined): Output {
+  const { descriptor, all } = restored;
   const snapshot = snapshotJson(descriptor, all);
-  const branch = parsed.text("branch");
-  if (branch !== undefined) checkBranch(branch);
-  const room = await darkroom(workspace);
-  const path = parsed.text("path");
-  const mainRoot = repository.mainWorktreeRoot ?? repository.worktreeRoot;
-  const place =
-    path === undefined
-      ? defaultPlace(
-          mainRoot,
-          config.values["worktree.directory"],
-          branch ?? `restored-${snapshot["short_id"]}`,
-        )
-      : normal(path.startsWith("/") ? path : `${surroundings.cwd}/${path}`);
-  await settleMakings(room);
-  await refusePlace(room, place);
-  if (branch !== undefined)
-    await refuseBranch(
-      room,
-      branch,
-      "--branch makes a new one, and moves none: name another, or leave it out",
-    );
-  const restored = await restoreAnew(room, descriptor, { place, branch: branch ?? null });
-  const lines = [
-    `restored ${snapshot["short_id"]} to ${printable(restored.root, 500)}: ${count(restored.files, "file")}, checked`,
-    ...warningWords(descriptor).map((words) => `  note: ${words}`),
-  ];
-  return {
-    data: {
-      snapshot,
-      worktree: { worktree_id: restored.worktreeId, root: restored.root, branch: branch ?? null },
-      inplace: false,
-    },
-    text: context.quiet ? restored.root : lines.join("\n"),
-  };
-}
-
-async function inPlace(
-  context: Context,
-  parsed: Parsed,
-  descriptor: Descriptor,
-  all: readonly Descriptor[],
-): Promise<Output> {
-  const workspace = await context.workspace();
-  const { worktreeId } = (await workspace.worktree("read")).identity;
-  const access = await accessOf(workspace.coordinator, worktreeId);
-  refuseShared(access, worktreeId, "others may be writing, so nothing is restored in place");
-  const snapshot = snapshotJson(descriptor, all);
-  const planId = parsed.text("run");
-  const { secret = null } = await proof(workspace, parsed);
-  if (planId === undefined) {
-    await refuseWrongSecret(await workspace.session("read"), secret);
-    const preview = await previewInPlace(readingRoom(workspace), descriptor);
-    return previewOutput(snapshot, preview);
+  const id = snapshot["short_id"];
+  if (restored.how === "anew") {
+    const { worktreeId, root, branch, files } = restored.worktree;
+    const done = `restored ${id} to ${printable(root, 500)}: ${count(files, "file")}, checked`;
+    return {
+      data: { snapshot, worktree: { worktree_id: worktreeId, root, branch }, inplace: false },
+      text: quiet ? root : [done, ...noteLines(descriptor)].join("\n"),
+    };
   }
-  const room = await darkroom(workspace);
-  const { before, plan } = await restoreInPlace(room, descriptor, {
-    planId,
-    secret,
-    fencingToken: parsed.whole("fencing-token") ?? null,
-  });
-  const kept = before === null ? null : before.snapshot_id;
+  const isDone = restored.how === "inplace";
+  const { plan } = isDone ? restored : restored.preview;
+  const before = isDone ? (restored.before?.snapshot_id ?? null) : null;
+  const plan_id = isDone ? planId : restored.preview.planId;
+  const lines = isDone
+    ? [
+        `restored ${id} in place: ${planText(plan)}`,
+        ...(before === null ? [] : [`  what was there before is snapshot ${before}`]),
+      ]
+    : previewLines(plan, `cotenant restore ${id} --inplace --run ${plan_id}`);
   return {
-    data: { snapshot, inplace: true, ran: true, plan_id: planId, before: kept, changes: planJson(plan) },
-    text: context.quiet
-      ? ""
-      : [
-          `restored ${snapshot["short_id"]} in place: ${planText(plan)}`,
-          ...(kept === null ? [] : [`  what was there before is snapshot ${kept}`]),
-        ].join("\n"),
+    data: { snapshot, inplace: true, ran: isDone, plan_id, before, changes: planJson(plan) },
+    text: quiet && isDone ? "" : lines.join("\n"),
   };
 }
 
-function previewOutput(snapshot: Record<string, unknown>, { plan, planId }: Preview): Output {
-  const lines = [
-    ...plan.write.map(({ path }) => `  write   ${shown(path)}`),
-    ...plan.chmod.map(({ path, mode }) => `  mode    ${shown(path)} (${mode.toString(8)})`),
-    ...plan.remove.map((path) => `  remove  ${shown(path)}`),
-    ...plan.makeDirectories.map(([path]) => `  make    ${shown(path)}/`),
-    ...plan.removeDirectories.map((path) => `  remove  ${shown(path)}/`),
-    ...plan.untouched.map((path) => `  leave   ${shown(path)}/ (a repository of its own)`),
+function previewLines(plan: Replacement, next: string): string[] {
+  if (isNothing(plan)) return ["nothing would change"];
+  return [
+    ...plan.write.map(({ path }) => `  write   ${shownPath(path)}`),
+    ...plan.chmod.map(({ path, mode }) => `  mode    ${shownPath(path)} (${mode.toString(8)})`),
+    ...plan.remove.map((path) => `  remove  ${shownPath(path)}`),
+    ...plan.makeDirectories.map(([path]) => `  make    ${shownPath(path)}/`),
+    ...plan.removeDirectories.map((path) => `  remove  ${shownPath(path)}/`),
+    ...plan.untouched.map((path) => `  leave   ${shownPath(path)}/ (a repository of its own)`),
+    `${planText(plan)}; to do it: ${next}`,
   ];
-  return {
-    data: {
-      ...{ snapshot, inplace: true, ran: false, plan_id: planId, before: null },
-      changes: planJson(plan),
-    },
-    text: isNothing(plan)
-      ? "nothing would change"
-      : [
-          ...lines,
-          `${planText(plan)}; to do it: cotenant restore ${snapshot["short_id"]} --inplace --run ${planId}`,
-        ].join("\n"),
-  };
 }
 
 function planText(plan: Replacement): string {
@@ -175,8 +101,4 @@ function planJson(plan: Replacement): Record<string, unknown> {
     remove_directories: names(plan.removeDirectories),
     untouched: names(plan.untouched),
   };
-}
-
-function shown(path: string): string {
-  return printable(fromByteText(path), 1_000);
 }

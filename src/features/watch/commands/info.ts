@@ -5,14 +5,9 @@ import type { Workspace } from "../../../coordinator/workspace";
 import { printable } from "../../../kernel/ids";
 import { count } from "../../../kernel/printing";
 import { SCHEMA_VERSION } from "../../../store/schema";
-import {
-  bytesText,
-  noteText,
-  snapshotJson,
-  snapshotMeant,
-  warningWords,
-} from "../../snapshots/commands/snapshots";
+import { bytesText, noteText, snapshotJson, warningWords } from "../../snapshots/commands/output";
 import { warningsOf } from "../../snapshots/descriptor";
+import { snapshotMeant } from "../../snapshots/descriptor-store";
 import { accessJson, accessText } from "../../worktrees/access";
 import { type Info, info, type SnapshotsInfo, type StoreInfo } from "../operations/info";
 

@@ -10,7 +10,7 @@ import { archivedSegments } from "../../../store/segments";
 import { fileSystemOf } from "../../doctor/file-system";
 import { examine, type Patient } from "../../doctor/patient";
 import { presenceOf } from "../../doctor/tree";
-import { Shelf } from "../../snapshots/shelf";
+import { DescriptorStore } from "../../snapshots/descriptor-store";
 import { accessOf } from "../../worktrees/access";
 
 /** Where everything is, and who is asking. What cannot be read is null, and among the problems. */
@@ -99,7 +99,7 @@ async function gitVersion({ place, repository }: Patient): Promise<string | null
 
 async function snapshotsOf({ platform, place, repository, modes, coordinator }: Patient) {
   const { worktreeId } = (await readWorktreeIdentity(platform, place.git, repository)).identity;
-  const all = await new Shelf(platform, repository.controlDir, modes).all();
+  const all = await new DescriptorStore(platform, repository.controlDir, modes).all();
   return {
     /** Of this worktree, oldest first. */
     own: all.filter((descriptor) => descriptor.worktree_id === worktreeId),

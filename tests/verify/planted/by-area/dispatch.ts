@@ -44,8 +44,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "no snapshot of the work under a lost claim",
     file: "src/features/dispatch/snapshotting.ts",
-    from: '  return precaution(await darkroomIn(workspace, trees), "dispatch");',
-    to: '  if (trees !== undefined) return { snapshotId: null, failure: null };\n  return precaution(await darkroomIn(workspace, trees), "dispatch");',
+    from: '  return precaution(workspace, "dispatch");',
+    to: '  if (workspace !== null) return Promise.resolve({ snapshotId: null, failure: null });\n  return precaution(workspace, "dispatch");',
     test: "tests/dispatch/trouble.test.ts",
     named: "evicted: what is not committed is kept as a snapshot",
   },

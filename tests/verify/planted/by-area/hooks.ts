@@ -332,7 +332,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a worktree is removed with work in a submodule that Git is told not to look at",
-    file: "src/features/worktrees/surveying.ts",
+    file: "src/features/worktrees/survey.ts",
     from: '      "--ignore-submodules=none",\n',
     to: "",
     test: "tests/worktrees/hidden-submodules.test.ts",

@@ -227,7 +227,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a claim left on the ledger by whoever removes the worktree around them",
-    file: "src/features/worktrees/commands/worktree-word.ts",
+    file: "src/features/worktrees/operations/remove.ts",
     from: "if (repository.worktreeRoot !== going.root) return here;",
     to: 'if (repository.worktreeRoot !== going.root || going.root !== "") return here;',
     test: "tests/scenarios/ledger-claims.test.ts",

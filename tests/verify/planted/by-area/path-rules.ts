@@ -364,7 +364,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: a snapshot is restored over what the agent may not write",
     file: "src/features/snapshots/inplace.ts",
-    from: "await refuseRuledPaths(room.workspace, pathsIn(preview.plan));",
+    from: "await refuseRuledPaths(context.workspace, pathsIn(preview.plan));",
     to: "pathsIn(preview.plan);",
     test: DOORS,
     named: "files of a snapshot that is restored in place",

@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "a harness is told that a worktree with changes is gone",
-    file: "src/features/worktrees/commands/hook-worktree-remove.ts",
+    file: "src/features/worktrees/operations/hook.ts",
     from: "if (why !== null)",
     to: "if (why === undefined)",
     test: "tests/cli/agents.test.ts",
@@ -43,7 +43,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a new worktree is filled with submodule.recurse as it is set",
-    file: "src/features/worktrees/creating.ts",
+    file: "src/features/worktrees/new-worktree.ts",
     from: '["-c", "submodule.recurse=false", "reset"',
     to: '["reset"',
     test: "tests/cli/worktree-create.test.ts",
@@ -51,7 +51,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the branch of a worktree that could not be made stays",
-    file: "src/features/worktrees/making.ts",
+    file: "src/features/worktrees/construction.ts",
     from: "      if (fresh !== null) await dropBranch(yard, fresh);\n",
     to: "",
     test: "tests/cli/worktree-create.test.ts",
@@ -59,7 +59,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the caller's own claim does not move along to its new worktree",
-    file: "src/features/worktrees/taking-along.ts",
+    file: "src/features/worktrees/issue-claim.ts",
     from: "if (own !== null && own.worktreeId !== worktreeId)",
     to: "if (own !== null && own.worktreeId === worktreeId)",
     test: "tests/cli/worktree-create.test.ts",
@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a snapshot without its mark counts as taken away",
-    file: "src/features/snapshots/shelf.ts",
+    file: "src/features/snapshots/descriptor-store.ts",
     from: "isLost: ready === null && bytes !== null && !isRemoved,",
     to: "isLost: false,",
     test: "tests/scenarios/snapshots.test.ts",
@@ -115,15 +115,15 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a wrong secret is ignored where a claim moves to a new worktree",
-    file: "src/features/worktrees/commands/worktree-create.ts",
-    from: '    if (issue?.own != null) (await workspace.session("read")).refuseWrong(secret, [issue.own]);\n',
+    file: "src/features/worktrees/operations/create.ts",
+    from: '  if (issue?.own != null) (await workspace.session("read")).refuseWrong(secret, [issue.own]);\n',
     to: "",
     test: "tests/cli/shown-secrets.test.ts",
     named: "must be right, also where",
   },
   {
     name: "leases of a worktree that was deleted by hand outlive its removal",
-    file: "src/features/worktrees/forgetting.ts",
+    file: "src/features/worktrees/git-records.ts",
     from: "await endHomeless(yard.session, worktreeId)",
     to: "{ ended: [], stillHeld: [] }",
     test: "tests/cli/gone-worktrees.test.ts",
