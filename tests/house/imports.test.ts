@@ -197,9 +197,12 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   },
 
   ".": {
-    may: [...LIBRARY, "daemon"],
-    because:
-      "the library's front door wires the real machine to the coordinator, or to the daemon in front of it",
+    may: [
+      ...[...LIBRARY, "daemon"],
+      ...["features/guard/entry", "features/hooks/answers", "features/harnesses/real-canary"],
+    ],
+    world: true,
+    because: "the library's front door wires the real machine to operations, or to the daemon in front of it",
   },
   mcp: { may: [...LIBRARY, "."], packages: ["*"], because: "an edge over the library" },
   daemon: {

@@ -1,7 +1,8 @@
+import { type ChangeRequest, requestIdOf } from "../../coordinator/requests";
 import type { Acquired } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
-import { printable, type Ulid } from "../../kernel/ids";
+import { printable } from "../../kernel/ids";
 import { Alarm } from "./alarm";
 import { checkTargets } from "./check";
 import { heldPath, ownersOf } from "./contention";
@@ -31,11 +32,10 @@ export async function ownWorktree(workspace: Workspace, world: World) {
   return openWorktree(world, workspace.repository, { agentId, sessionId, mainAgentId: agentId, holder });
 }
 
-export interface PathsCheck {
+export interface PathsCheck extends ChangeRequest {
   readonly paths: readonly string[];
   /** For how long the retry may be waited for. */
   readonly patienceMs: number;
-  readonly requestId: Ulid | null;
 }
 
 export interface CheckedPaths {
@@ -57,7 +57,8 @@ export async function checkPaths(
   machine: World,
   check: PathsCheck,
 ): Promise<CheckedPaths> {
-  const { paths, requestId, patienceMs } = check;
+  const { paths, patienceMs } = check;
+  const requestId = requestIdOf(workspace, check);
   const { agentId, sessionId } = await workspace.agent();
   const world: World = { ...machine, isAsked: true, found: new Findings() };
   const { platform, harnessPid, cwd } = world;

@@ -37,12 +37,11 @@ import { setSetting } from "./settings";
 import { addTrust } from "./trust";
 
 export { tomlOf } from "../../config/values";
-export { mayTrust, revokeTrust } from "../../coordinator/trusting";
 export { type GateDefinition, MAX_COMMAND } from "../gates/registry";
 export { ENFORCE_MODES } from "./scaffold";
 export { resetSetting, type SettingSet, type Surveyed, setSetting, survey } from "./settings";
 export { oneSetting, shownSettings, validateSettings } from "./shown-settings";
-export { gatesWithoutTrust, trustAll, trustedValue } from "./trust";
+export { gateIn, trust, trustedValue, untrustedIn } from "./trust";
 
 export interface InitRequest {
   /** How strictly issue writes need a lease; null as it is. */

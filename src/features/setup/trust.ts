@@ -1,11 +1,13 @@
+import type { Config } from "../../config/load";
 import { type ConfigKey, type ConfigValue, isConfigKey } from "../../config/schema";
 import { digestOf, subjectOf, type Trust, type Trusted } from "../../config/trust";
 import { tomlOf } from "../../config/values";
-import { addTrusted, mayTrust } from "../../coordinator/trusting";
+import { addTrusted, mayTrust, revokeTrust } from "../../coordinator/trusting";
 import type { Workspace } from "../../coordinator/workspace";
+import { CotenantError } from "../../errors/cotenant-error";
 import { type GateDefinition, inspectRegistry } from "../gates/registry";
 import { trustGates, waitingGates } from "../gates/trust";
-import type { Surveyed } from "./settings";
+import { type Surveyed, survey } from "./settings";
 
 /** Trusts what the repository's file says of these keys now. Empty when the caller may not. */
 export async function trustKeys(
@@ -60,4 +62,43 @@ export function trustedValue({ config, platform }: Surveyed, { subject, digest }
   const said = config.layers.find(({ source }) => source === "worktree")?.entries.get(key);
   if (said !== undefined && digestOf(platform.digest, said.value) === digest) return tomlOf(said.value);
   return "(not what the file says now)";
+}
+
+export interface TrustRequest {
+  /** `list`: changes nothing. `revoke`: trusts nothing any more. Default: trusts all that waits, as it is now. */
+  readonly action?: "list" | "revoke" | undefined;
+}
+
+export interface TrustAnswer {
+  /** Settings and gates as they were before. */
+  readonly surveyed: Surveyed;
+  readonly gates: readonly GateDefinition[];
+  /** What was newly trusted, or is trusted no longer. */
+  readonly changed: readonly Trusted[];
+}
+
+/** What this clone allows of what its committed files loosen, and of the commands that they name. */
+export async function trust(workspace: Workspace, { action }: TrustRequest = {}): Promise<TrustAnswer> {
+  const surveyed = await survey(workspace.surroundings);
+  const gates = await gatesWithoutTrust(workspace, surveyed.trust);
+  if (action === "list") return { surveyed, gates, changed: [] };
+  // It answers the warning, so it need not be repeated.
+  workspace.warnings.length = 0;
+  if (!(await mayTrust(workspace)))
+    throw new CotenantError("E_POLICY", "an agent cannot decide what this clone trusts", {
+      hint: "a person runs 'cotenant trust' in a terminal, after 'cotenant trust --list'",
+      data: { waiting: untrustedIn(surveyed.config), waiting_gates: gates.map(gateIn) },
+    });
+  const changed =
+    action === "revoke" ? await revokeTrust(workspace) : await trustAll(workspace, surveyed, gates);
+  return { surveyed, gates, changed };
+}
+
+/** Values that wait for trust, as answers have them. */
+export function untrustedIn({ untrusted }: Pick<Config, "untrusted">) {
+  return untrusted.map(({ key, value, instead, place, line }) => ({ key, value, instead, place, line }));
+}
+
+export function gateIn({ key, command, cwd }: GateDefinition) {
+  return { key, command, cwd };
 }

@@ -1,7 +1,7 @@
 import type { Command, Output } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
 import { count } from "../../../kernel/printing";
-import { CHANGE_FLAGS, requestId } from "../../locks/commands/holding";
+import { CHANGE_FLAGS, changeFrom } from "../../locks/commands/flags";
 import { answerHook, HOOK_FLAGS, harnessPid } from "../entry/flags";
 import { worldOf } from "../entry/world-of";
 import { checkPaths } from "../operations";
@@ -38,7 +38,7 @@ export const command: Command = {
     const { held, pid, remarks, changed, replayed } = await checkPaths(workspace, world, {
       paths: parsed.words,
       patienceMs: parsed.has("wait") ? MOST_PATIENCE_MS : 0,
-      requestId: requestId(workspace, parsed),
+      ...changeFrom(parsed),
     });
     if (remarks !== null) context.note(remarks);
     return {

@@ -1,6 +1,5 @@
 import type { Command, Context } from "../../../cli/grammar/command";
 import { columns, paint } from "../../../cli/terminal/render";
-import type { Config } from "../../../config/load";
 import { missedDaemon } from "../../../daemon/missed";
 import { printable } from "../../../kernel/ids";
 import { count } from "../../../kernel/printing";
@@ -12,6 +11,7 @@ import {
   shownSettings,
   survey,
   tomlOf,
+  untrustedIn,
   validateSettings,
 } from "../operations";
 
@@ -45,7 +45,7 @@ export const show: Command = {
     );
     const settings = rows.map(({ setting }) => setting);
     return {
-      data: { settings, untrusted: untrustedJson(config), problems },
+      data: { settings, untrusted: untrustedIn(config), problems },
       text: [
         rows.length === 0 ? "everything is at its default" : table,
         ...remarks.map((text) => paint(terminal, "yellow", text)),
@@ -53,16 +53,6 @@ export const show: Command = {
     };
   },
 };
-
-export function untrustedJson({ untrusted }: Pick<Config, "untrusted">) {
-  return untrusted.map(({ key, value, instead, place, line }) => ({
-    key,
-    value,
-    instead,
-    place,
-    line,
-  }));
-}
 
 export const get: Command = {
   usage: "config get <key>",
@@ -198,6 +188,6 @@ export const validate: Command = {
         ? []
         : [`${count(untrusted.length, "value")} not honoured until a person runs 'cotenant trust'`]),
     ];
-    return { data: { files, untrusted: untrustedJson({ untrusted }) }, text: lines.join("\n") };
+    return { data: { files, untrusted: untrustedIn({ untrusted }) }, text: lines.join("\n") };
   },
 };

@@ -1,21 +1,17 @@
 import type { Command } from "../../../cli/grammar/command";
 import { columns } from "../../../cli/terminal/render";
 import type { Trusted } from "../../../config/trust";
-import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import { count } from "../../../kernel/printing";
 import {
   type GateDefinition,
-  gatesWithoutTrust,
+  gateIn,
   MAX_COMMAND,
-  mayTrust,
-  revokeTrust,
-  survey,
   tomlOf,
-  trustAll,
+  trust,
   trustedValue,
+  untrustedIn,
 } from "../operations";
-import { untrustedJson } from "./config";
 
 export const command: Command = {
   usage: "trust [--list] [--revoke]",
@@ -29,16 +25,14 @@ export const command: Command = {
   isForPeople: true,
   words: { min: 0, max: 0 },
   async run(context, parsed) {
-    const workspace = await context.workspace();
-    const surveyed = await survey(context.surroundings());
-    const { config, trust } = surveyed;
-    const waiting = untrustedJson(config);
-    const gates = await gatesWithoutTrust(workspace, trust);
-    const gatesJson = gates.map(({ key, command, cwd }) => ({ key, command, cwd }));
-    if (parsed.has("list")) {
+    const action = parsed.has("list") ? "list" : parsed.has("revoke") ? "revoke" : undefined;
+    const { surveyed, gates, changed } = await trust(await context.workspace(), { action });
+    const waiting = untrustedIn(surveyed.config);
+    if (action === "list") {
+      const { entries } = surveyed.trust;
       const rows = [
         ...waiting.map(({ key, value }) => [key, tomlOf(value), "waits for trust"]),
-        ...trust.entries.map((entry) => [
+        ...entries.map((entry) => [
           printable(entry.subject.replace(/^config:/, "").replace(/^gate:/, "gate ")),
           trustedValue(surveyed, entry),
           `trusted by ${entry.trustedBy} at ${entry.trustedAt}`,
@@ -50,33 +44,22 @@ export const command: Command = {
         ...gates.map((gate) => `gate ${gate.key} waits for trust, and runs: ${commandText(gate)}`),
       ];
       return {
-        data: { waiting, waiting_gates: gatesJson, trusted: trust.entries.map(entryJson) },
+        data: { waiting, waiting_gates: gates.map(gateIn), trusted: entries.map(entryJson) },
         text: text.join("\n") || "nothing here needs trust",
       };
     }
-    // It answers the warning, so it need not be repeated.
-    workspace.warnings.length = 0;
-    if (!(await mayTrust(workspace))) {
-      throw new CotenantError("E_POLICY", "an agent cannot decide what this clone trusts", {
-        hint: "a person runs 'cotenant trust' in a terminal, after 'cotenant trust --list'",
-        data: { waiting, waiting_gates: gatesJson },
-      });
-    }
-    if (parsed.has("revoke")) {
-      const revoked = await revokeTrust(workspace);
+    if (action === "revoke")
       return {
-        data: { revoked: revoked.map(entryJson) },
-        text: context.quiet ? "" : `${count(revoked.length, "thing")} no longer trusted`,
+        data: { revoked: changed.map(entryJson) },
+        text: context.quiet ? "" : `${count(changed.length, "thing")} no longer trusted`,
       };
-    }
-    const added = await trustAll(workspace, surveyed, gates);
     const lines = [
       ...waiting.map(({ key, value }) => `  ${key} = ${tomlOf(value)}`),
       ...gates.map((gate) => `  gate ${gate.key}: ${commandText(gate)}`),
     ];
     const text =
-      added.length === 0 ? "nothing here needs trust" : ["trusted in this clone:", ...lines].join("\n");
-    return { data: { trusted: added.map(entryJson) }, text: context.quiet ? "" : text };
+      changed.length === 0 ? "nothing here needs trust" : ["trusted in this clone:", ...lines].join("\n");
+    return { data: { trusted: changed.map(entryJson) }, text: context.quiet ? "" : text };
   },
 };
 
