@@ -64,7 +64,7 @@ const CHUNKS = [
   // The parser of shell commands is larger than all the rest of it.
   { entry: "src/features/guard/shell/walk.ts", out: "shell-reading.cjs", loadedAs: /^\.\/walk$/ },
   // Putting Git hooks back is rare.
-  { entry: "src/features/hooks/installing/mend.ts", out: "mend.cjs", loadedAs: /^\.\/mend$/ },
+  { entry: "src/features/hooks/installation/mend.ts", out: "mend.cjs", loadedAs: /^\.\/mend$/ },
   {
     entry: "src/features/harnesses/real-canary/real-canary.ts",
     out: "real-canary.cjs",

@@ -22,19 +22,15 @@ import { askToStop, runsSeen, type SeenRun, type StopHow } from "./run-file";
 
 export type { Stage } from "./record";
 export type {
-  ClaimOutcome,
-  Delivery,
   DispatchEvent,
-  DispatchOptions,
   DispatchParts,
   DispatchReport,
-  IssueEnd,
   IssueOutcome,
 } from "./report";
 export type { DispatchRequest } from "./request";
-export type { RunState, SeenRun, StopHow, WorkerState } from "./run-file";
+export type { RunState, SeenRun, StopHow } from "./run-file";
 export { countEnds } from "./run-view";
-export { type AgentTemplate, TEMPLATE_NAMES, templateFor } from "./templates";
+export { TEMPLATE_NAMES } from "./templates";
 
 export interface PlannedIssue {
   readonly row: IssueRow;

@@ -26,9 +26,8 @@ import type { Found, Removals, SitePlan } from "./plan";
 import type { Grounds } from "./sites";
 import { isPresent, type SiteState, stateOf, writerOf } from "./state";
 
-export { carryAgents, forgetGoneWorktrees } from "./carried-settings";
 export { VIA_NAMES, type Via, viaName } from "./command-line";
-export type { RealOutcome, RealReport } from "./coverage";
+export type { RealReport } from "./coverage";
 export { type CanaryReport, type Coverage, WAY_WORDS, WAYS } from "./coverage";
 export {
   type AgentsDesk,

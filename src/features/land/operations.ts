@@ -22,12 +22,12 @@ import { targetRef } from "./target";
 
 /** The merge queue. See docs/LAND.md. */
 
-interface TargetNamed {
+export interface TargetNamed {
   /** A branch. Default: `land.target`, else main. */
   readonly target?: string | null | undefined;
 }
 
-interface EntryNamed extends TargetNamed {
+export interface EntryNamed extends TargetNamed {
   /** An entry's id, the end of one, or its branch. */
   readonly entry: string;
 }

@@ -58,8 +58,8 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "what a harness sends is expected to be JSON",
-    file: "src/features/guard/run.ts",
-    from: "    return unreadable(world, call, error);",
+    file: "src/features/guard/report.ts",
+    from: "    return { why: (error as Error).message };",
     to: "    throw error;",
     caughtBy,
   },

@@ -35,7 +35,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "token reset: a new segment starts with an old counter",
     file: "src/store/replay.ts",
-    from: 'const nextToken = Math.max(this.head.nextToken, count(payload, "next_token")) as FencingToken;',
+    from: 'const nextToken = fencingToken(Math.max(this.head.nextToken, count(payload, "next_token")));',
     to: "const nextToken = this.head.nextToken;",
     caughtBy: ["linearizability", "soak"],
   },

@@ -29,15 +29,15 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "the mark of what is durable believed although a sync has failed",
     file: "src/store/durability.ts",
-    from: "return (await this.#mark.read()) >= head.sequence && (await this.#isTrusted());",
-    to: "return (await this.#mark.read()) >= head.sequence;",
+    from: "return (await this.mark.read()) >= head.sequence && (await this.#isTrusted());",
+    to: "return (await this.mark.read()) >= head.sequence;",
     caughtBy,
   },
   {
     name: "applied moved before the index",
     file: "src/store/index-follower.ts",
-    from: "const census = await this.#index.apply(overlay, head.sequence);\n    const reach: Reach = { census, head };\n    await this.move(reach, await this.#platform.files.fstat(fd));",
-    to: "const reach: Reach = { census: index.census, head };\n    await this.move(reach, await this.#platform.files.fstat(fd));\n    await this.#index.apply(overlay, head.sequence);",
+    from: "const census = await this.index.apply(overlay, head.sequence);\n    const reach: Reach = { census, head };\n    await this.move(reach, await this.platform.files.fstat(fd));",
+    to: "const reach: Reach = { census: index.census, head };\n    await this.move(reach, await this.platform.files.fstat(fd));\n    await this.index.apply(overlay, head.sequence);",
     caughtBy,
   },
   {
@@ -150,15 +150,15 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "old segments are not kept",
     file: "src/store/segments.ts",
-    from: "await files.link(this.#layout.log, kept);",
+    from: "await files.link(this.layout.log, kept);",
     to: "",
     caughtBy,
   },
   {
     name: "recover goes on with the next token",
     file: "src/store/recover.ts",
-    from: "nextToken: Math.min(highest + TOKEN_LEAP, LARGEST_COUNT) as FencingToken,",
-    to: "nextToken: replay.leases.size as FencingToken,",
+    from: "nextToken: fencingToken(Math.min(highest + TOKEN_LEAP, LARGEST_COUNT)),",
+    to: "nextToken: fencingToken(replay.leases.size),",
     caughtBy,
   },
 ];

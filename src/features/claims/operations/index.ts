@@ -72,7 +72,7 @@ export interface Claimed extends Acquired {
   readonly abandoned: AbandonedWork | null;
 }
 
-interface LeaseNamed {
+export interface LeaseNamed {
   /** An issue, or a lease's id. */
   readonly claim: string;
 }

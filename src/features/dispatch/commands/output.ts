@@ -1,7 +1,7 @@
 import { columns, jsonFields, paint } from "../../../cli/terminal/render";
-import { count, duration, shellWord } from "../../../kernel/printing";
 import type { Terminal } from "../../../cli/terminal/terminal";
 import { printable } from "../../../kernel/ids";
+import { count, duration, shellWord } from "../../../kernel/printing";
 import type {
   DispatchEvent,
   DispatchPlan,

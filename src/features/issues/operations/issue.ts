@@ -75,7 +75,7 @@ export interface Commented {
   readonly replayed: boolean;
 }
 
-interface ReasonRequest extends IssueRequest {
+export interface ReasonRequest extends IssueRequest {
   readonly reason?: string | undefined;
 }
 

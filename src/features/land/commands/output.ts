@@ -1,5 +1,5 @@
-import { count } from "../../../kernel/printing";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { branchName } from "../../publish/branch-rules";
 import type { LandEntry } from "../entry";
 import type { QueuePause } from "../pausing";

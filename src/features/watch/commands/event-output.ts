@@ -1,9 +1,9 @@
 import { paint, publicLease, type Style } from "../../../cli/terminal/render";
-import { count, duration } from "../../../kernel/printing";
 import type { Terminal } from "../../../cli/terminal/terminal";
 import type { LoggedEvent } from "../../../coordinator/contract";
 import { printable } from "../../../kernel/ids";
 import { shownKey } from "../../../kernel/landing-right";
+import { count, duration } from "../../../kernel/printing";
 import { EVENT_TYPES, recordsIn } from "../operations/events";
 
 /** An event as programs see it: the log's envelope without its chain, and without any hash of a secret. */

@@ -1,6 +1,5 @@
 import { bar, type Pens, sparkline, squeezed } from "../../../cli/terminal/charts";
 import { columns, paint } from "../../../cli/terminal/render";
-import { count, duration } from "../../../kernel/printing";
 import type { Terminal } from "../../../cli/terminal/terminal";
 import {
   type KeyFigures,
@@ -10,6 +9,7 @@ import {
   type Tally,
 } from "../../../coordinator/statistics";
 import { printable } from "../../../kernel/ids";
+import { count, duration } from "../../../kernel/printing";
 
 type Ranked = readonly (readonly [string, KeyFigures])[];
 

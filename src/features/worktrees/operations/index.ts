@@ -8,7 +8,7 @@ import { ACCESS_MODES, type Access, accessOf, setAccess } from "../access";
 import { type Surveyed, surveyWorktrees } from "../survey";
 import { create } from "./create";
 import { remove } from "./remove";
-import { lock, renew, steal, unlock } from "./writer-lock";
+import { lock, renew, unlock } from "./writer-lock";
 
 export type { CreatedWorktree, CreateRequest } from "./create";
 export { hook, type MadeForHarness } from "./hook";
@@ -62,7 +62,8 @@ export const worktree = {
   lock,
   renew,
   unlock,
-  steal,
+  /** The same: nobody can steal a live one. */
+  steal: lock,
 
   /** How this worktree is written; with a mode, from now on. */
   async access(

@@ -56,9 +56,6 @@ export async function lock(workspace: Workspace, request: LeaseTerms & WorktreeN
   return { worktreeId, lease, changed, replayed, snapshotId, secret: session.lastSecret };
 }
 
-/** The same: a live one cannot be stolen, by nobody. */
-export const steal = lock;
-
 export async function renew(
   workspace: Workspace,
   request: RenewRequest & WorktreeNamed,

@@ -92,8 +92,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "a copy of a clone that goes on under its id",
     file: "src/features/ledger/clone-id.ts",
-    from: 'fact?.["inode"] === inode ? id : null;',
-    to: 'inode !== "" ? id : null;',
+    from: 'fact?.["inode"] === inode ? ulidIn(fact["clone_id"]) : null;',
+    to: 'inode !== "" ? ulidIn(fact?.["clone_id"]) : null;',
     test: "tests/ledger/damage.test.ts",
     named: "a copy of the whole clone does not think",
   },
@@ -156,7 +156,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "a lease left standing after its claim was refused",
     file: "src/features/ledger/claiming.ts",
-    from: "await this.#ledger.overrule(actor, made, reason, true);",
+    from: "await this.ledger.overrule(actor, made, reason, true);",
     to: "",
     test: "tests/scenarios/ledger-bounds.test.ts",
     named: "what was granted before the remote was looked at is given back",

@@ -268,8 +268,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: publish goes by the working file alone",
     file: "src/features/publish/planning.ts",
-    from: "withMore(rulesHere(this.#workspace), await rulesAt(objects, base))",
-    to: "withMore(rulesHere(this.#workspace), [])",
+    from: "withMore(rulesHere(this.workspace), await rulesAt(objects, base))",
+    to: "withMore(rulesHere(this.workspace), [])",
     test: DOORS,
     named: PUBLISH,
   },

@@ -4,7 +4,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "publish: a wrong secret is passed over for the one that was kept",
     file: "src/features/publish/planning.ts",
-    from: "    this.#session.refuseWrong(request.secret, coverage.leases);\n",
+    from: "    this.session.refuseWrong(request.secret, coverage.leases);\n",
     to: "",
     test: "tests/cli/shown-secrets.test.ts",
     named: "must be right",
@@ -76,7 +76,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "publish: a claim that is made while the checks run is not seen",
     file: "src/features/publish/committing.ts",
-    from: "      if (change.edits !== null) await judgeEdits(this.#workspace, change.edits);\n",
+    from: "      if (change.edits !== null) await judgeEdits(this.workspace, change.edits);\n",
     to: "",
     test: "tests/cli/publish.test.ts",
     named: "has claimed the issue meanwhile",
@@ -92,7 +92,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "publish: optimistic paths are not looked at again under the mutex",
     file: "src/features/publish/committing.ts",
-    from: "    if (other !== null) return refuse(taken(this.#workspace, other));\n",
+    from: "    if (other !== null) return refuse(taken(this.workspace, other));\n",
     to: "",
     test: "tests/cli/publish.test.ts",
     named: "has leased the path meanwhile",

@@ -23,8 +23,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "a waiter watches the whole queue",
     file: "src/coordinator/waiting.ts",
-    from: "watchFile(this.#path, this.#ring)",
-    to: 'watchDirectory(this.#path.slice(0, this.#path.lastIndexOf("/")), this.#ring)',
+    from: "watchFile(this.path, this.#ring)",
+    to: 'watchDirectory(this.path.slice(0, this.path.lastIndexOf("/")), this.#ring)',
     test: "tests/coordinator/waking.test.ts",
     named: "those behind are left alone",
   },
@@ -151,7 +151,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "counts of the index believed although somebody may have got half way with more",
     file: "src/store/index-follower.ts",
-    from: "    // Whoever wrote those lines may have got half way with them: counts that were read before it are too low now.\n    this.#index.forget();\n",
+    from: "    // Whoever wrote those lines may have got half way with them: counts that were read before it are too low now.\n    this.index.forget();\n",
     to: "",
     test: "tests/verify/simulation.test.ts",
     named: "that once broke a promise keeps it: 'counted-before-the-index-moved'",
