@@ -1,6 +1,6 @@
 /** The library: `import { openRepository } from "cotenant"`. */
 import type { Change, Grant, LeaseStatus, LoggedEvent, Subscription, Wait } from "./coordinator/contract";
-import type { Pausing } from "./coordinator/pausing";
+import type { Pausing } from "./coordinator/pause";
 import type { Approved } from "./coordinator/proposals";
 import { resourceNamed, resourceRefs } from "./coordinator/resources";
 import type { Session } from "./coordinator/session";
@@ -8,8 +8,8 @@ import { Workspace } from "./coordinator/workspace";
 import { engineInFront, followLogInFront, missedDaemonIn, watcherInFront } from "./daemon/in-front";
 import { orThrow } from "./errors/cotenant-error";
 import type { DispatchReport, DispatchRequest } from "./features/dispatch/operations";
-import type { Enqueued, EnqueueRequest } from "./features/land/enqueueing";
 import type { LandEntry } from "./features/land/entry";
+import type { Enqueued, EnqueueRequest } from "./features/land/queue-entries";
 import type { LandOptions, LandReport } from "./features/land/report";
 import type { PublishOptions } from "./features/publish/operations";
 import type { Published } from "./features/publish/request";
@@ -23,7 +23,7 @@ import { type Operations, operationsIn } from "./operations";
 import { thisMachine } from "./platform/node/this-machine";
 
 export type { Change, Grant, LeaseStatus, LoggedEvent, Subscription } from "./coordinator/contract";
-export type { Pausing } from "./coordinator/pausing";
+export type { Pausing } from "./coordinator/pause";
 export type { Approved } from "./coordinator/proposals";
 export { CotenantError } from "./errors/cotenant-error";
 export { ERRORS, type ErrorCode } from "./errors/registry";
@@ -34,8 +34,8 @@ export type {
   IssueOutcome,
   RunState,
 } from "./features/dispatch/operations";
-export type { Enqueued, EnqueueRequest } from "./features/land/enqueueing";
 export type { LandEntry } from "./features/land/entry";
+export type { Enqueued, EnqueueRequest } from "./features/land/queue-entries";
 export type { LandOptions, LandOutcome, LandProgress, LandReport } from "./features/land/report";
 export type { PublishOptions, TreeChange } from "./features/publish/operations";
 export type { Published, PublishedPath } from "./features/publish/request";
@@ -215,19 +215,19 @@ export class CotenantRepository {
 
   /** Stops all new grants, for people (`human:`, `admin:`). Answers who paused first, where somebody had. */
   async pause(reason: string): Promise<Pausing> {
-    const { pauseRepository } = await import("./coordinator/pausing");
+    const { pauseRepository } = await import("./coordinator/pause");
     return pauseRepository(this.#session, reason);
   }
 
   /** Ends a pause; null where nothing was paused. */
   async resume(): Promise<Pause | null> {
-    const { resumeRepository } = await import("./coordinator/pausing");
+    const { resumeRepository } = await import("./coordinator/pause");
     return resumeRepository(this.#session);
   }
 
   /** Who has paused the repository; null where nobody has. */
   async paused(): Promise<Pause | null> {
-    const { pauseOf } = await import("./coordinator/pausing");
+    const { pauseOf } = await import("./coordinator/pause");
     return pauseOf(this.#workspace.coordinator);
   }
 

@@ -150,7 +150,7 @@ async function settleLeftOpen(workspace: Workspace): Promise<void> {
   try {
     const open = await platform.files.readDirectory(`${layout.index}/facts/publish`);
     if (open === null || open.length === 0) return;
-    const { settleIntents } = await import("../features/publish/settling");
+    const { settleIntents } = await import("../features/publish/settlement");
     for (const { intent, fate } of await settleIntents(workspace, await workspace.session("write")))
       workspace.warnings.push(`a publish of ${intent.agentId} to ${intent.ref} was cut off: ${fate}`);
   } catch {

@@ -6,7 +6,7 @@ import type { KeyKind, LeaseKey } from "../kernel/keys";
 import type { Bind, Ended, Lease, Reach } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
 import type { Standing } from "../kernel/validity";
-import type { Write, Written } from "../store/writing";
+import type { Write, Written } from "../store/guarded-write";
 
 /**
  * The contract that every engine keeps: local, daemon client, etcd. Secrets are made by callers; what comes

@@ -4,11 +4,11 @@ import { type Extent, ExtentIndex } from "../kernel/conflicts";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
 import { type Ulid, ulidTimeMs } from "../kernel/ids";
-import { upkeepDueInMs } from "../kernel/keeping";
 import { kindOf, type LeaseKey } from "../kernel/keys";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
 import { isRefusal } from "../kernel/refusal";
+import { upkeepDueInMs } from "../kernel/renewal";
 import type { Ticket } from "../kernel/tickets";
 import { type Now, remainingMs } from "../kernel/time";
 import { isStale } from "../kernel/validity";
@@ -17,12 +17,12 @@ import { newUlid } from "../platform/new-ulid";
 import type { LogActor } from "../store/envelope";
 import { factNews, factPosition } from "../store/fact-news";
 import { EVERYTHING, livenessOf, type Needs, NOTHING, needsOf } from "../store/gather";
+import type { Written } from "../store/guarded-write";
+import type { Place } from "../store/queue-admission";
 import type { Snapshot } from "../store/reader";
 import { MEMORY_MS } from "../store/replay";
 import type { Store } from "../store/store";
 import type { Outcome, Submission } from "../store/submission";
-import type { Place } from "../store/turnstile";
-import type { Written } from "../store/writing";
 import type {
   AcquireRequest,
   Change,
@@ -75,7 +75,7 @@ export class LocalCoordinator implements Coordinator {
     if (request.wait === null) return grant(accept(await submit(null)), 0);
     const actor = this.#logActor(request);
     const isNoticed = this.policy.escalateAfterSecs > 0;
-    const notice = isNoticed ? (await import("./escalating")).noticing(this, request.actor) : null;
+    const notice = isNoticed ? (await import("./escalation")).noticing(this, request.actor) : null;
     const { outcome, waitedMs } = await waitForTurn(this.store, request.wait, {
       submit,
       look: async (mine, before) => {

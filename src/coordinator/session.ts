@@ -15,9 +15,9 @@ import { LIMITS } from "../kernel/policy";
 import { newUlid } from "../platform/new-ulid";
 import type { Platform } from "../platform/platform";
 import { writeNew } from "../platform/write-new";
+import type { Intention, Written } from "../store/guarded-write";
 import { escapeName, type Layout, type Modes } from "../store/layout";
 import type { SessionSecrets } from "../store/secrets";
-import type { Intention, Written } from "../store/writing";
 import type { Change, Coordinator, Grant, LeaseStatus, Wait, WriteRequest } from "./contract";
 import { Keyring, type Made } from "./keyring";
 

@@ -3,9 +3,9 @@ import type { Ticket } from "../kernel/tickets";
 import { type Instant, instantOf, later } from "../kernel/time";
 import { Predecessors } from "../store/predecessors";
 import { sameTicket } from "../store/queue";
+import type { Place } from "../store/queue-admission";
 import type { Store } from "../store/store";
 import type { Outcome } from "../store/submission";
-import type { Place } from "../store/turnstile";
 import type { Wait } from "./contract";
 import type { Look, Why } from "./queue-look";
 

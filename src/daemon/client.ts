@@ -24,7 +24,7 @@ import type { Lease } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
 import { newUlid } from "../platform/new-ulid";
 import type { Platform } from "../platform/platform";
-import type { Written } from "../store/writing";
+import type { Written } from "../store/guarded-write";
 import { connectTo, type DaemonConnection, NoAnswer } from "./connection";
 import { LONGEST_FRAME } from "./frames";
 import { type DaemonRecord, processOf } from "./place";

@@ -26,7 +26,7 @@ import { ledgerMark } from "./ledger-mark";
 import { launch } from "./life";
 import { Loopback } from "./loopback";
 import { OpenStores } from "./open-stores";
-import { anyWorktree, type Home, makeFolder, open, openLasting, takesLock } from "./opening";
+import { anyWorktree, type Home, makeFolder, open, openLasting, takesLock } from "./opened";
 import {
   type DaemonPlace,
   daemonPlace,

@@ -1,8 +1,8 @@
 import type { LeaseStatus, LoggedEvent, Subscription } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import type { Actor } from "../kernel/commands";
-import { endOfLifetime } from "../kernel/keeping";
 import type { Lease, Party } from "../kernel/lease";
+import { endOfLifetime } from "../kernel/renewal";
 import { remainingMs } from "../kernel/time";
 import type { Platform, Sleep } from "../platform/platform";
 import type { Feed } from "./feed";

@@ -2,7 +2,6 @@ import { type Circumstances, type Decision, isLiveWriterLock, standingOf } from 
 import type { Acquire } from "./commands";
 import { type Extent, ExtentIndex } from "./conflicts";
 import { type FencingToken, fencingToken, type LeaseId } from "./ids";
-import { adopt, extended, restated, upkeep } from "./keeping";
 import {
   awaitsAdoption,
   belongsTo,
@@ -31,6 +30,7 @@ import {
 import { shows } from "./proof";
 import { subjectOf } from "./proposals";
 import { type Refusal, refuse } from "./refusal";
+import { adopt, extended, restated, upkeep } from "./renewal";
 import { ticketsAhead } from "./tickets";
 import { instantOf, later } from "./time";
 import { nextTokenAbove, type View } from "./view";

@@ -1,7 +1,7 @@
 import { decideAcquire } from "./acquire";
 import type { Circumstances, Decision } from "./circumstances";
 import type { Command } from "./commands";
-import { decideEvict, decideGc } from "./ending";
+import { decideEvict, decideGc } from "./evictions";
 import {
   decideHeartbeat,
   decideProve,
@@ -9,7 +9,7 @@ import {
   decideRenew,
   decideStop,
   decideUpkeep,
-} from "./holding";
+} from "./holder-commands";
 import type { Refusal } from "./refusal";
 import { decideTransfer } from "./transfer";
 import type { View } from "./view";

@@ -1,10 +1,10 @@
 import { type Circumstances, standingOf } from "./circumstances";
 import type { Actor, LeaseRef } from "./commands";
 import { type LeaseId, printable } from "./ids";
-import { adopt } from "./keeping";
 import type { LeaseKey } from "./keys";
 import { awaitsAdoption, belongsTo, type EndCause, type Lease, sameParty } from "./lease";
 import { isRefusal, type Refusal, refuse } from "./refusal";
+import { adopt } from "./renewal";
 import type { View } from "./view";
 import {
   expired,

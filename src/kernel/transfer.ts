@@ -1,7 +1,7 @@
 import { type Circumstances, type Decision, isLiveWriterLock, standingOf } from "./circumstances";
 import type { Transfer } from "./commands";
 import { conflict } from "./conflicts";
-import { meantByOnlooker } from "./ending";
+import { meantByOnlooker } from "./evictions";
 import { type EndCause, endedRecord, isIndefinite, type Lease, sameParty } from "./lease";
 import {
   checkIndefinite,

@@ -1,8 +1,8 @@
 import { during, fileFailure } from "../errors/cotenant-error";
 import type { Descriptor, Later, Platform } from "../platform/platform";
 import type { LogActor } from "./envelope";
-import type { GroundKeeper } from "./ground-keeper";
 import type { Layout } from "./layout";
+import type { LogWriter } from "./log-writer";
 import type { Head } from "./replay";
 import { failedElsewhere } from "./suspicion";
 import type { SyncMark } from "./sync-mark";
@@ -23,7 +23,7 @@ export class Durability {
     private readonly platform: Platform,
     private readonly layout: Layout,
     private readonly mark: SyncMark,
-    private readonly keeper: GroundKeeper,
+    private readonly keeper: LogWriter,
     hold: <T>(actor: LogActor, body: () => Promise<T>) => Promise<T>,
   ) {
     this.#hold = hold;

@@ -25,13 +25,22 @@ import {
   needsOf,
 } from "./gather";
 import type { Ground } from "./ground";
-import { GroundKeeper } from "./ground-keeper";
+import {
+  notCarriedOut,
+  type Performed,
+  perform,
+  type WantedFacts,
+  type Write,
+  type Written,
+} from "./guarded-write";
 import { IndexTree } from "./index-tree";
 import { type Layout, layoutOf, type Modes, PRIVATE } from "./layout";
 import type { Pin } from "./log-file";
+import { LogWriter } from "./log-writer";
 import { type LockHandle, Mutex } from "./mutex";
 import { wholeView } from "./overlay";
 import { TicketQueue } from "./queue";
+import { type Place, QueueAdmission } from "./queue-admission";
 import { Reader } from "./reader";
 import type { Head, RequestRecord } from "./replay";
 import { findRequest, repeatOutcome, unheardOutcome } from "./requests";
@@ -47,15 +56,6 @@ import {
 } from "./submission";
 import { SyncMark } from "./sync-mark";
 import { DamagedIndex } from "./tree-files";
-import { type Place, Turnstile } from "./turnstile";
-import {
-  notCarriedOut,
-  type Performed,
-  perform,
-  type WantedFacts,
-  type Write,
-  type Written,
-} from "./writing";
 
 export interface StoreOptions {
   readonly controlDirectory: string;
@@ -104,7 +104,7 @@ export class Store {
   readonly layout: Layout;
   readonly index: IndexTree;
   readonly queue: TicketQueue;
-  readonly keeper: GroundKeeper;
+  readonly keeper: LogWriter;
   readonly mutex: Mutex;
   readonly #mark: SyncMark;
   readonly #durability: Durability;
@@ -123,7 +123,7 @@ export class Store {
     this.mutex = new Mutex(platform, layout, options.modes, options);
     this.queue = new TicketQueue(platform, layout, options.modes);
     this.#mark = new SyncMark(files, digest, layout, options.modes);
-    this.keeper = new GroundKeeper(platform, layout, this.index, this.#mark, options);
+    this.keeper = new LogWriter(platform, layout, this.index, this.#mark, options);
     this.#durability = new Durability(platform, layout, this.#mark, this.keeper, (actor, body) =>
       this.hold(actor, body),
     );
@@ -219,9 +219,9 @@ export class Store {
   async leaveQueue(place: Place, actor: LogActor, policy: Policy): Promise<void> {
     try {
       await this.hold(actor, async () => {
-        const turnstile = this.#turnstile();
-        await turnstile.leave(place, this.now());
-        await this.#onGround(actor, (ground) => this.#wake(turnstile, policy, ground));
+        const admission = this.#admission();
+        await admission.leave(place, this.now());
+        await this.#onGround(actor, (ground) => this.#wake(admission, policy, ground));
       });
     } catch (error) {
       throw this.#explained(error);
@@ -334,13 +334,13 @@ export class Store {
 
   async #performOn(ground: Ground, batch: Job[], actor: LogActor): Promise<Settled> {
     const outcomes: { job: Job; outcome: Outcome }[] = [];
-    const turnstile = this.#turnstile();
+    const admission = this.#admission();
     let text = "";
     for (const [done, job] of batch.entries()) {
       try {
-        const { outcome, event, facts } = await this.#decide(job.submission, ground, turnstile);
+        const { outcome, event, facts } = await this.#decide(job.submission, ground, admission);
         if (event !== null) text += this.#encode(event, facts, job.submission, ground);
-        if (event !== null) turnstile.note(event);
+        if (event !== null) admission.note(event);
         outcomes.push({ job, outcome });
       } catch (error) {
         if (!(error instanceof DamagedIndex)) {
@@ -358,12 +358,12 @@ export class Store {
       if (text !== "") await this.keeper.append(ground, utf8.encode(text), actor, batch.length);
     } catch (error) {
       await log.release();
-      await turnstile.takeBack();
+      await admission.takeBack();
       throw error;
     }
     const { policy } = batch[0]!.submission;
     try {
-      await this.#wake(turnstile, policy, ground);
+      await this.#wake(admission, policy, ground);
     } catch {
       // What is done is done. Whoever was not told finds out by looking.
     }
@@ -371,13 +371,13 @@ export class Store {
   }
 
   /** One for each critical section: it knows the queue as it is in there. */
-  #turnstile(): Turnstile {
-    return new Turnstile(this.platform, this.queue);
+  #admission(): QueueAdmission {
+    return new QueueAdmission(this.platform, this.queue);
   }
 
-  #wake(turnstile: Turnstile, policy: Policy, ground: Ground): Promise<void> {
+  #wake(admission: QueueAdmission, policy: Policy, ground: Ground): Promise<void> {
     const now = this.now();
-    return turnstile.wake(now, async (extents) => {
+    return admission.wake(now, async (extents) => {
       if ((await this.#facts({ facts: [PAUSE_FACT], factKinds: [] }, ground)).size > 0) return null;
       const { leases } = await this.#viewOf({ ...NOTHING, extents }, ground);
       const liveness = await livenessOf(this.platform, leases.values());
@@ -386,7 +386,7 @@ export class Store {
     });
   }
 
-  async #decide(submission: Submission, ground: Ground, turnstile: Turnstile): Promise<Decided> {
+  async #decide(submission: Submission, ground: Ground, admission: QueueAdmission): Promise<Decided> {
     const { command, policy, beforeMs = Number.POSITIVE_INFINITY } = submission;
     const now = this.now();
     if (now.monotonicMs > beforeMs) throw new TooLate("nobody waits for it any more");
@@ -394,8 +394,8 @@ export class Store {
     const repeated = await this.#repeated(submission, ground);
     if (repeated !== null) return nothingToWrite(repeated);
     const isAcquire = command.kind === "acquire";
-    const tickets = isAcquire ? await turnstile.tickets(now) : [];
-    const place = turnstile.placeOf(submission.queue, tickets);
+    const tickets = isAcquire ? await admission.tickets(now) : [];
+    const place = admission.placeOf(submission.queue, tickets);
     const placed: Command = isAcquire ? { ...command, ticket: place?.number ?? null } : command;
     const needs = needsOf(placed, tickets, now, policy);
     const view = await this.#viewOf(needs, ground);
@@ -406,7 +406,7 @@ export class Store {
     const decision = decide(view, placed, at);
     let queue: Place | Refusal | null = null;
     if (placed.kind === "acquire") {
-      queue = await turnstile.settle(placed, decision, { view, at, place, wish: submission.queue });
+      queue = await admission.settle(placed, decision, { view, at, place, wish: submission.queue });
     }
     if (isRefusal(queue)) return nothingToWrite({ done: false, refusal: queue, queue: null });
     if (isRefusal(decision)) return nothingToWrite({ done: false, refusal: decision, queue });

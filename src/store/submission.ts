@@ -8,7 +8,7 @@ import type { Policy } from "../kernel/policy";
 import type { Refusal } from "../kernel/refusal";
 import type { ClaimEvent } from "../kernel/view";
 import type { LogActor } from "./envelope";
-import type { Place } from "./turnstile";
+import type { Place } from "./queue-admission";
 
 export interface Submission {
   readonly command: Command;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { recordEscalated } from "../../src/coordinator/escalating";
+import { recordEscalated } from "../../src/coordinator/escalation";
 import type { Escalated } from "../../src/kernel/escalation";
 import { enter, logLines, quietWorld, range } from "../store/stage";
 

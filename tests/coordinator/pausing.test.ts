@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { pauseOf, pauseRepository, resumeRepository } from "../../src/coordinator/pausing";
+import { pauseOf, pauseRepository, resumeRepository } from "../../src/coordinator/pause";
 import type { Platform } from "../../src/platform/platform";
 import { busyWorld, openParty, type Party, simSeeds } from "../store/stage";
 import { stride } from "../support/sample";

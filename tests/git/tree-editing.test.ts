@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { nameOfObject, withHeader } from "../../src/git/object-name";
 import { encodeTree, MODES, type TreeEntry } from "../../src/git/tree";
-import { editTree, type Leaf, lookUp, TreeClash, type Trees } from "../../src/git/tree-editing";
+import { editTree, type Leaf, lookUp, TreeClash, type Trees } from "../../src/git/tree-editor";
 import { platform, Scene } from "./scene";
 
 /** Trees in memory that count what is read of them. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { upkeepDueInMs } from "../../src/kernel/keeping";
+import { upkeepDueInMs } from "../../src/kernel/renewal";
 import { elapsedMs } from "../../src/kernel/time";
 import { isStale } from "../../src/kernel/validity";
 import { byId, byKey, granted, ISSUE, one, refused, Scene, WT1, WT2, written } from "./scene";

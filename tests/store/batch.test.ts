@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Place } from "../../src/store/turnstile";
+import type { Place } from "../../src/store/queue-admission";
 import {
   acquireRequest,
   CONTROL,

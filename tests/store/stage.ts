@@ -11,10 +11,10 @@ import { isRefusal } from "../../src/kernel/refusal";
 import { instantOf, later } from "../../src/kernel/time";
 import type { Platform } from "../../src/platform/platform";
 import { encodeLine, type LogActor } from "../../src/store/envelope";
+import type { Place } from "../../src/store/queue-admission";
 import { SessionSecrets } from "../../src/store/secrets";
 import { DEFAULT_STORE_OPTIONS, Store, type StoreOptions } from "../../src/store/store";
 import type { Submission } from "../../src/store/submission";
-import type { Place } from "../../src/store/turnstile";
 import { type SimOptions, type SimProcess, SimWorld } from "../../testing/simulator";
 
 export const sha256 = (data: string | Uint8Array) => createHash("sha256").update(data).digest("hex");

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Fact, FactName } from "../../src/kernel/facts";
 import type { Ulid } from "../../src/kernel/ids";
+import type { Intention, Standing } from "../../src/store/guarded-write";
 import { tidy } from "../../src/store/housekeeping";
 import { recover } from "../../src/store/recover";
-import type { Intention, Standing } from "../../src/store/writing";
 import type { SimWorld } from "../../testing/simulator";
 import {
   byKey,

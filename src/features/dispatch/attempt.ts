@@ -2,8 +2,8 @@ import { AGENT_VARIABLE, SESSION_VARIABLE, WORKER_VARIABLE } from "../../identit
 import { harnessVariables } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
 import type { CommandEnd } from "../../platform/commands";
-import type { ClaimState } from "./attending";
-import type { ClaimedIssue } from "./claiming";
+import type { ClaimState } from "./claim-keeper";
+import type { ClaimedIssue } from "./claims";
 import type { AttemptLog } from "./logs";
 import type { DispatchOptions, DispatchParts } from "./report";
 import { type Station, WORKER_SESSION } from "./slots";

@@ -9,8 +9,8 @@ import { judgeStaged } from "../hooks/commit";
 import { freshTrailers, messageTrailers } from "../hooks/commit-message";
 import { enforced } from "../hooks/path-rules";
 import { trailerLines } from "../hooks/trailers";
+import { CommitWriter } from "../publish/commit-writer";
 import { withLines } from "../publish/message";
-import { Pen } from "../publish/signing";
 import { ask, askLine, askMaybe, LONG_MS } from "../worktrees/git-calls";
 import { BRANCHES_FOR_ISSUES } from "../worktrees/names";
 import { underWayIn } from "../worktrees/removal-risk";
@@ -251,7 +251,7 @@ export async function requireCommitting(
   base: string,
 ): Promise<void> {
   const { git, env, platform } = surroundings;
-  await new Pen(git, repository.commonDir, env, platform.clock).trySigning(base);
+  await new CommitWriter(git, repository.commonDir, env, platform.clock).trySigning(base);
 }
 
 /** A branch called `work` leaves Git no room for branches called `work/…`. */

@@ -9,19 +9,20 @@ import { refuseUnready } from "../land/readiness";
 import { targetRef } from "../land/target";
 import { tipOf } from "../publish/base";
 import { branchName } from "../publish/branch-rules";
-import { remoteFor } from "../publish/pushing";
+import { remoteFor } from "../publish/push";
 import { branchOf, isDirty, requireBranchRoom, requireCommitting } from "./branches";
-import { availableAt, type ClaimedIssue, claimNext, claimsLeft, type Wanted } from "./claiming";
+import { availableAt, type ClaimedIssue, claimNext, claimsLeft, type Wanted } from "./claims";
 import { commandsOf } from "./commands";
 import { type Forge, forgeHere } from "./forge";
 import { Lander } from "./landing";
 import { tidyLogs } from "./logs";
-import { isStanding } from "./pinning";
+import { isStanding } from "./pinned-git";
 import { type WorkRecord, workRecords } from "./record";
 import type { DispatchEvent, DispatchOptions, DispatchParts, DispatchReport, EventKind } from "./report";
 import { freePorts } from "./resources";
 import { stopAsked, tidyRuns } from "./run-file";
 import { countEnds, RunView } from "./run-view";
+import { clearWorktree } from "./safety-snapshot";
 import {
   abandonedSlots,
   giveBackSlot,
@@ -31,7 +32,6 @@ import {
   stationOf,
   takeSlots,
 } from "./slots";
-import { clearWorktree } from "./snapshotting";
 import { Turn } from "./turn";
 import { abandon, workOn } from "./work";
 

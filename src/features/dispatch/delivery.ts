@@ -13,9 +13,9 @@ import {
 } from "./branches";
 import { deleted, gated } from "./endings";
 import { requestMerge } from "./forge";
+import { faultOf, runGates, standingOf, syncThere } from "./issue-writes";
 import { dirtySubmodules, strayLinks } from "./submodules";
 import type { Ending, Failure, Turn } from "./turn";
-import { faultOf, runGates, standingOf, syncThere } from "./writing";
 
 /**
  * After the agent: the issue's gates, the ledger, what the agent has left uncommitted, and then the way that its work leaves this

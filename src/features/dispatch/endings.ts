@@ -5,8 +5,8 @@ import { kindOf } from "../../kernel/keys";
 import { branchOf, commitAll, commitData, isDirty, keepLoose, leftUnderWay, takeData } from "./branches";
 import { landData } from "./data-landing";
 import { pushBranch, requestMerge } from "./forge";
+import { commentOn, finishIssue, putBackIssue, syncThere } from "./issue-writes";
 import type { Ending, Failure, Turn } from "./turn";
-import { commentOn, finishIssue, putBackIssue, syncThere } from "./writing";
 
 /** It is where it belongs: the issue is done, which goes the same way as the work. */
 export async function finish(turn: Turn): Promise<Ending> {

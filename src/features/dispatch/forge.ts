@@ -1,10 +1,10 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { newUlid } from "../../platform/new-ulid";
+import { pushUnderClaims } from "../publish/claim-push";
 import { ClaimsUnder } from "../publish/claims";
 import { typed } from "../publish/hint-words";
-import { remoteFor } from "../publish/pushing";
-import { pushUnderClaims } from "../publish/pushing-under-claims";
+import { remoteFor } from "../publish/push";
 import { headOf } from "./branches";
 import type { DispatchParts } from "./report";
 import type { Station } from "./slots";

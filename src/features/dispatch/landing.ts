@@ -1,9 +1,9 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
-import { enqueue, queueOf } from "../land/enqueueing";
 import type { LandEntry, Method } from "../land/entry";
+import { enqueue, queueOf } from "../land/queue-entries";
+import { runQueue } from "../land/queue-run";
 import type { LandOutcome } from "../land/report";
-import { runQueue } from "../land/running";
 import type { WorkRecord } from "./record";
 import type { DispatchOptions, DispatchParts } from "./report";
 

@@ -12,7 +12,7 @@ import { shortId } from "../issues/short-id";
 import { targetRef } from "../land/target";
 import { branchName } from "../publish/branch-rules";
 import { branchForIssue } from "../worktrees/names";
-import { availableAt } from "./claiming";
+import { availableAt } from "./claims";
 import { Crew } from "./crew";
 import { logsOf, noLogs, readLog } from "./logs";
 import { type WorkRecord, workRecords } from "./record";

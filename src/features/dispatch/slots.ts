@@ -20,7 +20,7 @@ import { refusePlace } from "../worktrees/new-worktree";
 import { quietly, type Yard } from "../worktrees/place";
 import { worktreeRecords } from "../worktrees/records";
 import { runSetup } from "../worktrees/setup";
-import { mendLink, pinnedTo } from "./pinning";
+import { mendLink, pinnedTo } from "./pinned-git";
 import type { DispatchParts } from "./report";
 import type { AgentTemplate } from "./templates";
 

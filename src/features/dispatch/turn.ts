@@ -1,14 +1,14 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { tipOf } from "../publish/base";
-import { ClaimKeeper, type ClaimState } from "./attending";
 import { discardChanges, isDirty } from "./branches";
-import type { ClaimedIssue } from "./claiming";
+import { ClaimKeeper, type ClaimState } from "./claim-keeper";
+import type { ClaimedIssue } from "./claims";
 import type { Crew } from "./crew";
 import { note, type WorkRecord } from "./record";
 import type { EventKind, IssueEnd } from "./report";
+import { keepSnapshot } from "./safety-snapshot";
 import type { Station } from "./slots";
-import { keepSnapshot } from "./snapshotting";
 
 /** Why an attempt came to nothing, and what was printed. */
 export interface Failure {

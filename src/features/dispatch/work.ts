@@ -8,15 +8,15 @@ import { branchOf, checkOutBranch, clearLocks, commitsSince, detachAt, isDirty }
 import { deliver } from "./delivery";
 import { deleted, finish, giveBack, interrupted, keepCommits, letGo, lost } from "./endings";
 import { hiddenFiles, restoreFolders, sparseFolders, unhide } from "./hidden-files";
+import { standingOf, taskOf } from "./issue-writes";
 import { landedBefore } from "./landing";
 import { AttemptLog, writePrompt } from "./logs";
-import { isStanding, mendLink } from "./pinning";
+import { isStanding, mendLink } from "./pinned-git";
 import { promptFor } from "./prompt";
 import { note } from "./record";
 import type { IssueOutcome } from "./report";
-import { clearWorktree } from "./snapshotting";
+import { clearWorktree } from "./safety-snapshot";
 import type { Ending, Failure, Turn } from "./turn";
-import { standingOf, taskOf } from "./writing";
 
 /** One worker's work on one issue, from the claim to its end. Nothing of it is done twice, also after a kill. */
 export async function workOn(turn: Turn): Promise<IssueOutcome> {

@@ -1,6 +1,6 @@
 /** What is wrong with everything that cotenant stands on, and what can be cleared up. */
 import type { LeaseStatus } from "../../coordinator/contract";
-import { forgetEscalated, recordEscalated } from "../../coordinator/escalating";
+import { forgetEscalated, recordEscalated } from "../../coordinator/escalation";
 import { forgetProposals } from "../../coordinator/proposals";
 import type { Session } from "../../coordinator/session";
 import type { Surroundings, Workspace } from "../../coordinator/workspace";

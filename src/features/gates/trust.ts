@@ -1,5 +1,5 @@
 import { type Trust, type Trusted, trusts } from "../../config/trust";
-import { addTrusted, mayTrust } from "../../coordinator/trusting";
+import { addTrusted, mayTrust } from "../../coordinator/trust-changes";
 import type { Workspace } from "../../coordinator/workspace";
 import type { Digest } from "../../platform/platform";
 import type { GateDefinition } from "./registry";

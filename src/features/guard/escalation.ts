@@ -1,4 +1,4 @@
-import { recordEscalated } from "../../coordinator/escalating";
+import { recordEscalated } from "../../coordinator/escalation";
 import type { Workspace } from "../../coordinator/workspace";
 import { type Contender, contendersIn, type Escalated, escalatedAmong } from "../../kernel/escalation";
 import type { Contention } from "./contention";

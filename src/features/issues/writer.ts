@@ -5,7 +5,7 @@ import type { Ulid } from "../../kernel/ids";
 import { issueKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { isRefusal, type Refusal } from "../../kernel/refusal";
-import type { Intention, Standing } from "../../store/writing";
+import type { Intention, Standing } from "../../store/guarded-write";
 import { type Author, additionsOf, type DataEvent, type IssueChange } from "./changes";
 import { IssueFolder, type RawIssue } from "./folder";
 import { lineageAfter } from "./lineage";

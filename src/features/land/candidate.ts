@@ -12,7 +12,7 @@ import { freshSuffix } from "../../platform/hex";
 import { modesFor } from "../../store/layout";
 import { removeAll } from "../publish/agent-index";
 import { isAncestor } from "../publish/catching-up";
-import type { Pen } from "../publish/signing";
+import type { CommitWriter } from "../publish/commit-writer";
 import type { LandEntry } from "./entry";
 import { type Lander, mergeMessage, replayedMessage, squashMessage, type Told } from "./message";
 import { shownBranch } from "./target";
@@ -30,7 +30,7 @@ export type Built =
 export interface CandidateTools {
   readonly workspace: Workspace;
   readonly objects: ObjectDatabase;
-  readonly pen: Pen;
+  readonly pen: CommitWriter;
   readonly lander: Lander;
 }
 

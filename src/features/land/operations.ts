@@ -5,6 +5,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { issuesIn } from "../issues/desk";
 import { meantId } from "../issues/meant";
 import { claimFenceIn } from "../publish/operations";
+import type { LandEntry } from "./entry";
 import {
   type Enqueued,
   type EnqueueRequest,
@@ -13,11 +14,10 @@ import {
   queueOf,
   removeEntry,
   retryEntry,
-} from "./enqueueing";
-import type { LandEntry } from "./entry";
-import { pauseQueue, type QueuePause, queuePauseOf, resumeQueue } from "./pausing";
+} from "./queue-entries";
+import { pauseQueue, type QueuePause, queuePauseOf, resumeQueue } from "./queue-pause";
+import { runQueue } from "./queue-run";
 import type { LandOptions, LandParts, LandReport } from "./report";
-import { runQueue } from "./running";
 import { targetRef } from "./target";
 
 /** The merge queue. See docs/LAND.md. */

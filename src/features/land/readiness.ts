@@ -4,9 +4,9 @@ import type { PathChange } from "../../git/commit-text";
 import type { Yard } from "../worktrees/place";
 import { requireLander } from "./allowance";
 import { occupantOf, refuseUnfit } from "./checkout-fitness";
-import { queuePausedError, queuePauseOf } from "./pausing";
+import { queuePausedError, queuePauseOf } from "./queue-pause";
+import { refuseUntrusted, settleEarlier } from "./queue-run";
 import { baseOf } from "./remote-tip";
-import { refuseUntrusted, settleEarlier } from "./running";
 
 /**
  * What would keep a run of the queue from landing anything now, before anybody has done any work for it. `adds` is what landings

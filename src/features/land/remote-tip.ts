@@ -8,7 +8,7 @@ import { tipOf } from "../publish/base";
 import { branchName } from "../publish/branch-rules";
 import { fetchedTip, isAncestor } from "../publish/catching-up";
 import { typed } from "../publish/hint-words";
-import { silent } from "../publish/pushing";
+import { silent } from "../publish/push";
 import { noTarget, shownBranch } from "./target";
 
 /** On what the next entry is put, and where the target is here and there. */

@@ -19,7 +19,7 @@ export async function meantForClaim(workspace: Workspace, typed: string): Promis
   } catch (error) {
     const isMissing = error instanceof CotenantError && error.code === "E_NOT_FOUND";
     if (!isMissing || workspace.config.values["sync.ledger_branch"] === null) throw error;
-    const { bringMeant } = await import("./bringing");
+    const { bringMeant } = await import("./missing-issues");
     const refused = await bringMeant(workspace, typed, error);
     if (refused !== null) throw refused;
     return meantId(await issuesIn(workspace), typed);

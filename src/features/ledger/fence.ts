@@ -6,7 +6,7 @@ import { CotenantError, orThrow, policyError } from "../../errors/cotenant-error
 import { printable, type Ulid } from "../../kernel/ids";
 import { issueKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
-import { claimsOf, recordAt } from "./claiming";
+import { claimsOf, recordAt } from "./claim-attempt";
 import { isConfirmed } from "./confirmations";
 import type { Claim } from "./ledger";
 import { isLedgerOn, notConfigured, type OpenLedger, openLedger } from "./open";

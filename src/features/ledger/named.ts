@@ -13,9 +13,9 @@ import type {
 } from "../../coordinator/contract";
 import type { CotenantError } from "../../errors/cotenant-error";
 import type { Lease } from "../../kernel/lease";
-import { issuesIn } from "./claiming";
+import { issuesIn } from "./claim-attempt";
 import { LedgerCoordinator } from "./engine";
-import { NOT_ASKED } from "./following";
+import { NOT_ASKED } from "./follow-up";
 
 /**
  * In front of the local engine where a ledger is named and nobody of this clone has trusted it yet. Others share their claims

@@ -1,11 +1,11 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { precaution } from "../snapshots/precaution";
+import { type Synced, syncLedger } from "./exchange";
 import { type LedgerAt, type OpenLedger, openLedger, whereIs } from "./open";
 import { type Reconciled, reconcile } from "./reconcile";
 import { type LedgerStanding, standingOf } from "./report";
 import { cleanUp, forceResync, needsYes, type Resynced } from "./resync";
 import { type SetUp, setUpLedger } from "./setup";
-import { type Synced, syncLedger } from "./syncing";
 
 /** Exchanging claims and issues with other machines, over the ledger branch of the Git remote. */
 

@@ -1,9 +1,9 @@
 import type { CotenantError } from "../../errors/cotenant-error";
 import type { Actor } from "../../kernel/commands";
 import type { Ulid } from "../../kernel/ids";
-import { recordAt } from "./claiming";
+import { recordAt } from "./claim-attempt";
 import { isConfirmed, issueOfLease } from "./confirmations";
-import { mayFollow, withdraw } from "./following";
+import { mayFollow, withdraw } from "./follow-up";
 import type { Claim, Ledger } from "./ledger";
 import { type ClaimRecord, unreadableClaim } from "./record";
 import { isUnreachable, type Look, updateTo } from "./remote";

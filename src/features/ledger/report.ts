@@ -1,10 +1,10 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { giveBacks } from "./confirmations";
 import { examineLedger } from "./examine";
+import type { Synced } from "./exchange";
 import type { LedgerAt, OpenLedger } from "./open";
 import type { Conflict, Reconciled } from "./reconcile";
 import { offlineJson } from "./state";
-import type { Synced } from "./syncing";
 import { iso } from "./words";
 
 type AtLedger<T> = { readonly at: LedgerAt } & T;

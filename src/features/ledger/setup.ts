@@ -3,8 +3,8 @@ import { CotenantError, gitError, policyError } from "../../errors/cotenant-erro
 import { printable } from "../../kernel/ids";
 import { newUlid } from "../../platform/new-ulid";
 import { blobsOf, commitFiles, isFitName, parseTree } from "./commit";
-import { join } from "./joining";
-import { mending } from "./mending";
+import { join } from "./membership";
+import { mending } from "./mending-remote";
 import type { OpenLedger } from "./open";
 import { makePlace, networkWarning } from "./place";
 import { encodeTokens, TOKENS_PATH } from "./tokens";

@@ -1,7 +1,7 @@
-import { BatchingRemote } from "./batching";
+import { BatchingRemote } from "./batching-remote";
 import type { LedgerCopy } from "./copy";
 import { GitRemote } from "./git-remote";
-import { MendingRemote } from "./mending";
+import { MendingRemote } from "./mending-remote";
 import type { LedgerRemote } from "./remote";
 
 /** A remote as a ledger uses it, and the same without what stands in front of it. */

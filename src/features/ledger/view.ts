@@ -2,7 +2,7 @@ import { sharesClaims } from "../../config/shared-claims";
 import type { Workspace } from "../../coordinator/workspace";
 import type { Ulid } from "../../kernel/ids";
 import type { Lease } from "../../kernel/lease";
-import { recordAt } from "./claiming";
+import { recordAt } from "./claim-attempt";
 import { readCloneId } from "./clone-id";
 import { type Confirmation, isConfirmed, issueOfLease, readConfirmations } from "./confirmations";
 import { openLedger } from "./open";

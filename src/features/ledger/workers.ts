@@ -30,6 +30,6 @@ export async function hearOfClaims(workspace: Workspace): Promise<void> {
   if (!sharesClaims(workspace.config)) return;
   const { hearAll } = await import("./open");
   if (!(await hearAll(workspace))) return;
-  const { bringMissing } = await import("./bringing");
+  const { bringMissing } = await import("./missing-issues");
   await bringMissing(workspace, (missing) => missing);
 }

@@ -1,6 +1,6 @@
 import type { Change, LeaseStatus, Wait } from "../../coordinator/contract";
 import { refuseRuled } from "../../coordinator/path-rules";
-import { type Pausing, pauseRepository, resumeRepository } from "../../coordinator/pausing";
+import { type Pausing, pauseRepository, resumeRepository } from "../../coordinator/pause";
 import {
   type ChangeRequest,
   givenReason,

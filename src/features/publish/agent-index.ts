@@ -1,7 +1,7 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { type ByteText, bytesOf, byteTextOf, fromByteText } from "../../git/byte-text";
 import { ObjectDatabase, type ObjectPlace } from "../../git/database";
-import type { Leaf } from "../../git/tree-editing";
+import type { Leaf } from "../../git/tree-editor";
 import { printable } from "../../kernel/ids";
 import type { GitResult, LastingGit } from "../../platform/git";
 import { gitWords } from "../../platform/git-answers";

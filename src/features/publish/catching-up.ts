@@ -8,10 +8,10 @@ import { type Lease, sameParty } from "../../kernel/lease";
 import { isRefusal } from "../../kernel/refusal";
 import { isCutOff } from "../../platform/git";
 import { pointAt, trackedTip, trackingRef } from "./base";
-import { type MergePlace, ontoTip, treeWith } from "./merging";
-import { silent } from "./pushing";
+import type { Authorship, CommitWriter } from "./commit-writer";
+import { type MergePlace, ontoTip, treeWith } from "./merge";
+import { silent } from "./push";
 import type { PublishedPath } from "./request";
-import type { Authorship, Pen } from "./signing";
 
 /** A commit of this clone's that the remote's branch lacks. */
 export interface Unpushed {
@@ -90,7 +90,7 @@ export interface Rebuilt {
 /** The same changes by the same authors on top of another commit, without a checkout. A real conflict is refused. */
 export async function rebuiltOn(
   workspace: Workspace,
-  tools: { readonly objects: ObjectDatabase; readonly merging: MergePlace; readonly pen: Pen },
+  tools: { readonly objects: ObjectDatabase; readonly merging: MergePlace; readonly pen: CommitWriter },
   base: ObjectId,
   commits: readonly Unpushed[],
 ): Promise<Rebuilt> {
@@ -120,7 +120,7 @@ export async function rebuiltOn(
 }
 
 async function again(
-  { objects, pen }: { readonly objects: ObjectDatabase; readonly pen: Pen },
+  { objects, pen }: { readonly objects: ObjectDatabase; readonly pen: CommitWriter },
   commit: ObjectId,
   made: { readonly tree: ObjectId; readonly parents: readonly ObjectId[] },
   { author, committer, sign }: Authorship,

@@ -9,7 +9,7 @@ import { nameOf } from "../../kernel/keys";
 import { type Lease, sameParty } from "../../kernel/lease";
 import { isCutOff } from "../../platform/git";
 import { parseTrailers, type Trailer } from "../hooks/trailers";
-import { silent } from "./pushing";
+import { silent } from "./push";
 
 /** Opened only where a publish is made under claims at all. Null: they are shared with nobody. */
 export type OpenFence = () => Promise<ClaimFence | null>;

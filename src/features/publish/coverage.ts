@@ -2,7 +2,7 @@ import type { LeaseStatus } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, errorFrom, orThrow } from "../../errors/cotenant-error";
-import type { Leaf } from "../../git/tree-editing";
+import type { Leaf } from "../../git/tree-editor";
 import { keyOf } from "../../identity/path-keys";
 import type { Actor } from "../../kernel/commands";
 import { type Extent, ExtentIndex } from "../../kernel/conflicts";

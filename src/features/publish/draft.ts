@@ -3,7 +3,7 @@ import type { ErrorCode } from "../../errors/registry";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import { MODES } from "../../git/tree";
-import type { Leaf } from "../../git/tree-editing";
+import type { Leaf } from "../../git/tree-editor";
 import { printable } from "../../kernel/ids";
 import { parseRepoPath } from "../../kernel/keys";
 import { isRefusal } from "../../kernel/refusal";

@@ -1,13 +1,13 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import type { ErrorCode } from "../../errors/registry";
 import { MODES } from "../../git/tree";
-import type { Leaf } from "../../git/tree-editing";
+import type { Leaf } from "../../git/tree-editor";
 import { printable } from "../../kernel/ids";
 import { isGitDirectoryName, MAX_SEGMENT_BYTES, utf8Length } from "../../kernel/keys";
 import { fitsPattern } from "../../kernel/path-patterns";
 import { type PathJudge, ruledOut, whatInstead } from "../../kernel/path-rules";
 import { respelt } from "../hooks/spelling";
-import { type Allowed, howToAllow, isAllowed } from "./allowing";
+import { type Allowed, howToAllow, isAllowed } from "./allowances";
 import { type Draft, FILE_MODES, type Wanted } from "./draft";
 import { MOST_NAMED, others } from "./hint-words";
 

@@ -3,7 +3,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import { withObjectsApart } from "./agent-index";
-import { allowedBy } from "./allowing";
+import { allowedBy } from "./allowances";
 import { tipOf } from "./base";
 import { branchRef } from "./branch-rules";
 import { refuseFailed } from "./checks";

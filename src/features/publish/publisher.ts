@@ -4,26 +4,26 @@ import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import { RefWriter } from "../../git/refs";
-import { lookUp } from "../../git/tree-editing";
+import { lookUp } from "../../git/tree-editor";
 import type { Fact, FactName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
 import { refKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { newUlid } from "../../platform/new-ulid";
 import { tipOf } from "./base";
-import { Borrowed, KeptBranch } from "./borrowing";
-import { BranchPusher, isAbout, pause } from "./branch-pushing";
+import { BorrowedLeases, KeptBranch } from "./branch-leases";
+import { BranchPusher, isAbout, pause } from "./branch-pusher";
 import { branchName, branchRef, refuseCheckedOut } from "./branch-rules";
 import { changesOf, leasesNamedIn, placeOn } from "./catching-up";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { ClaimsUnder, type OpenFence } from "./claims";
-import { type RefChange, RefCommitter } from "./committing";
+import { CommitWriter } from "./commit-writer";
 import type { Draft } from "./draft";
-import { type Candidate, type Plan, Planner } from "./planning";
-import { remoteFor } from "./pushing";
+import { type Candidate, type Plan, Planner } from "./planner";
+import { remoteFor } from "./push";
+import { type RefChange, RefCommitter } from "./ref-committer";
 import type { Published, PublishRequest } from "./request";
-import { settleIntents } from "./settling";
-import { Pen } from "./signing";
+import { settleIntents } from "./settlement";
 import { settleWorkingFiles, type TidiedFile } from "./working-files";
 
 /** Where a publish is to go, and what was found unfinished on the way. */
@@ -64,7 +64,7 @@ export class Publisher {
   readonly #objects: ObjectDatabase;
   readonly #refs: RefWriter;
   readonly #committer: RefCommitter;
-  readonly #pen: Pen;
+  readonly #pen: CommitWriter;
   readonly #planner: Planner;
   readonly #branch: KeptBranch;
   readonly #claims: ClaimsUnder;
@@ -80,7 +80,7 @@ export class Publisher {
     this.#objects = new ObjectDatabase(platform, git, repository);
     this.#refs = new RefWriter(platform, git, repository, `publish: by ${session.actor.agentId}`);
     this.#committer = new RefCommitter(workspace, session, this.#refs);
-    this.#pen = new Pen(git, repository.worktreeRoot, env, platform.clock);
+    this.#pen = new CommitWriter(git, repository.worktreeRoot, env, platform.clock);
     this.#claims = new ClaimsUnder(workspace, session, openFence);
     this.#planner = new Planner(workspace, session, this.#pen, this.#claims);
     this.#branch = new KeptBranch(session, platform);
@@ -99,7 +99,7 @@ export class Publisher {
     return this.#objects;
   }
 
-  get pen(): Pen {
+  get pen(): CommitWriter {
     return this.#pen;
   }
 
@@ -205,7 +205,7 @@ export class Publisher {
     const { values } = this.#workspace.config;
     const keys = [orThrow(refKey(plan.ref)), ...plan.coverage.scopes];
     const kept = await this.#branch.again(keys);
-    const borrowed = kept ?? new Borrowed(this.#workspace, this.#session, keys);
+    const borrowed = kept ?? new BorrowedLeases(this.#workspace, this.#session, keys);
     const onWait = (message: string) => request.onProgress?.(`waiting: ${message}`);
     const most = values["publish.retries"];
     let [casFailures, isInTheWay] = [0, false];
@@ -283,7 +283,7 @@ export class Publisher {
       readonly publishId: Ulid;
       readonly tip: ObjectId | null;
       readonly candidate: Candidate;
-      readonly borrowed: Borrowed;
+      readonly borrowed: BorrowedLeases;
       readonly onCommitted: () => void;
       readonly facts: ReadonlyMap<FactName, Fact | null>;
       readonly retries: number;

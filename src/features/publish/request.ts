@@ -4,8 +4,8 @@ import type { Lease } from "../../kernel/lease";
 import type { Commands } from "../../platform/commands";
 import type { CheckOutcome } from "./checks";
 import type { Input } from "./draft";
-import type { PushResult } from "./pushing";
-import type { SettledIntent } from "./settling";
+import type { PushResult } from "./push";
+import type { SettledIntent } from "./settlement";
 import type { TidiedFile } from "./working-files";
 
 export interface PublishRequest {

@@ -1,9 +1,9 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectDatabase } from "../../git/database";
 import { MODES } from "../../git/tree";
-import type { Leaf } from "../../git/tree-editing";
+import type { Leaf } from "../../git/tree-editor";
 import { printable } from "../../kernel/ids";
-import { type Allowed, howToAllow, isAllowed } from "./allowing";
+import { type Allowed, howToAllow, isAllowed } from "./allowances";
 import type { Draft } from "./draft";
 import { MOST_NAMED, others } from "./hint-words";
 

@@ -4,7 +4,7 @@ import { type ByteText, fromByteText } from "../../git/byte-text";
 import type { ObjectDatabase } from "../../git/database";
 import { isObjectId, type ObjectId } from "../../git/object-name";
 import { readRef } from "../../git/refs";
-import { editTree, type Leaf, listFiles, lookUp, TreeClash } from "../../git/tree-editing";
+import { editTree, type Leaf, listFiles, lookUp, TreeClash } from "../../git/tree-editor";
 import { type Fact, type FactName, parseFactName } from "../../kernel/facts";
 import type { WorktreeId } from "../../kernel/ids";
 import { isFullRefName } from "../../kernel/keys";

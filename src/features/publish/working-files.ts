@@ -2,7 +2,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { type ByteText, toByteText } from "../../git/byte-text";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
-import { type Leaf, lookUp } from "../../git/tree-editing";
+import { type Leaf, lookUp } from "../../git/tree-editor";
 import { freshSuffix } from "../../platform/hex";
 import type { FileStat, Files } from "../../platform/platform";
 import { commitOf } from "../hooks/divergence";

@@ -254,7 +254,7 @@ export async function deinit(
   if (hasStore) await inspect();
   const ownLeases = own.length;
   if (hasStore && sharesClaims(workspace.config)) {
-    const { leaveLedger, previewLeaving } = await import("../ledger/leaving");
+    const { leaveLedger, previewLeaving } = await import("../ledger/departure");
     const actor = async () => (await workspace.session("write")).actor;
     givenBack = await (isDry ? previewLeaving(workspace, own) : leaveLedger(workspace, actor, own));
   }

@@ -2,7 +2,7 @@ import type { Config } from "../../config/load";
 import { type ConfigKey, type ConfigValue, isConfigKey } from "../../config/schema";
 import { digestOf, subjectOf, type Trust, type Trusted } from "../../config/trust";
 import { tomlOf } from "../../config/values";
-import { addTrusted, mayTrust, revokeTrust } from "../../coordinator/trusting";
+import { addTrusted, mayTrust, revokeTrust } from "../../coordinator/trust-changes";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { type GateDefinition, inspectRegistry } from "../gates/registry";

@@ -1,6 +1,6 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { type ByteText, fromByteText } from "../../git/byte-text";
-import { nameOf } from "../../git/packing";
+import { nameOf } from "../../git/pack-writer";
 import { currentBranch } from "../../identity/branch";
 import { headCommit } from "../../identity/head-commit";
 import { printable } from "../../kernel/ids";

@@ -1,7 +1,7 @@
 import type { ObjectPlace } from "../../git/database";
 import { ObjectDatabase } from "../../git/database";
 import type { ObjectId, ObjectType } from "../../git/object-name";
-import { nameOf, PackWriter } from "../../git/packing";
+import { nameOf, PackWriter } from "../../git/pack-writer";
 import type { LastingGit } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
 

@@ -1,6 +1,6 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { bytesOf, byteTextOf, toByteText } from "../../git/byte-text";
-import { nameOf } from "../../git/packing";
+import { nameOf } from "../../git/pack-writer";
 import type { WorktreeId } from "../../kernel/ids";
 import { COLUMN, KINDS, ROW } from "../../platform/trees";
 import { makeWorktree } from "../worktrees/construction";

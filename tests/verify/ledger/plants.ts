@@ -14,7 +14,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a grant's token without a look at the claim's",
-    file: "src/features/ledger/claiming.ts",
+    file: "src/features/ledger/claim-attempt.ts",
     from: "      token: tokenOf(ref),",
     to: "      token: 0 * tokenOf(ref),",
     caughtBy,
@@ -22,14 +22,14 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a provisional claim confirmed although others had it since",
-    file: "src/features/ledger/following.ts",
+    file: "src/features/ledger/follow-up.ts",
     from: "return there.leaseId === record.leaseId ? there.isHeld : record.token > there.token;",
     to: "return true;",
     caughtBy,
   },
   {
     name: "an unclear push taken for a success",
-    file: "src/features/ledger/claiming.ts",
+    file: "src/features/ledger/claim-attempt.ts",
     from: 'const missing = outcomes.find(({ kind }) => kind !== "done");',
     to: 'const missing = outcomes.find(({ kind }) => kind === "rejected");',
     caughtBy,

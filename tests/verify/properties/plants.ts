@@ -22,8 +22,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "token reset: several keys share one token",
     file: "src/kernel/acquire.ts",
-    from: "(first + i) as FencingToken",
-    to: "first as FencingToken",
+    from: "fencingToken(first + i)",
+    to: "fencingToken(first)",
     caughtBy,
     inTest: true,
   },

@@ -93,7 +93,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a torn tail not set aside",
-    file: "src/store/ground-keeper.ts",
+    file: "src/store/log-writer.ts",
     from: "await this.#setAside(log, replay);",
     to: "",
     caughtBy,

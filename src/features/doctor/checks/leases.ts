@@ -1,5 +1,5 @@
 import type { LeaseStatus } from "../../../coordinator/contract";
-import { pauseOf } from "../../../coordinator/pausing";
+import { pauseOf } from "../../../coordinator/pause";
 import { ExtentIndex } from "../../../kernel/conflicts";
 import { printable } from "../../../kernel/ids";
 import { type Holder, sameParty } from "../../../kernel/lease";

@@ -15,7 +15,7 @@ import { ledgerPlace } from "../../ledger/place";
 import { rulesOf } from "../../ledger/rules";
 import { transportOf } from "../../ledger/transport";
 import { heardOf } from "../../ledger/view";
-import { isOver, openIntents } from "../../publish/settling";
+import { isOver, openIntents } from "../../publish/settlement";
 import { type AbandonedWork, abandonedWork } from "../../snapshots/abandoned-work";
 import { DescriptorStore } from "../../snapshots/descriptor-store";
 import { type Ailment, examine, examineStrictly } from "../../snapshots/examination";

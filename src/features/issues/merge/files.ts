@@ -2,8 +2,8 @@ import { descendantOf, lineageAfter } from "../lineage";
 import { encodeIssue, type Issue } from "../model";
 import { conflictText, type Marks, sidesOf } from "./conflict-file";
 import { type MergedIssue, mergeIssues, mergeWithEither } from "./issue";
-import { readWhole } from "./reading";
 import { isEqual } from "./values";
+import { readWhole } from "./whole-file";
 
 /** What to write; or why these files can only be merged as text. */
 export type MergedFile =

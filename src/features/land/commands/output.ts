@@ -2,7 +2,7 @@ import { printable } from "../../../kernel/ids";
 import { count } from "../../../kernel/printing";
 import { branchName } from "../../publish/branch-rules";
 import type { LandEntry } from "../entry";
-import type { QueuePause } from "../pausing";
+import type { QueuePause } from "../queue-pause";
 import type { LandOutcome, LandReport } from "../report";
 import { shownBranch } from "../target";
 

@@ -2,7 +2,7 @@ import type { Session } from "../../../coordinator/session";
 import type { Fact, FactName } from "../../../kernel/facts";
 import type { Ulid } from "../../../kernel/ids";
 import type { Platform } from "../../../platform/platform";
-import type { Intention, Standing } from "../../../store/writing";
+import type { Intention, Standing } from "../../../store/guarded-write";
 import { IssueFolder } from "../../issues/folder";
 import { decodeIssue } from "../../issues/model";
 import { type Addition, EVENTS, stampFromFact, stampName, stampToFact } from "../../issues/stamps";

@@ -3,8 +3,8 @@ import { encodeComment } from "../../issues/comments";
 import { descendantOf } from "../../issues/lineage";
 import { withLineage } from "../../issues/merge/files";
 import { mergeIssues } from "../../issues/merge/issue";
-import { readWhole } from "../../issues/merge/reading";
 import { isEqual } from "../../issues/merge/values";
+import { readWhole } from "../../issues/merge/whole-file";
 import { decodeIssue, encodeIssue, type Issue } from "../../issues/model";
 
 /** Two machines changed the same thing to different things. */

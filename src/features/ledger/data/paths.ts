@@ -1,5 +1,5 @@
 import { type Ulid, ulidIn } from "../../../kernel/ids";
-import { MOST_CHARACTERS } from "../../issues/merge/reading";
+import { MOST_CHARACTERS } from "../../issues/merge/whole-file";
 import { type AppendOnly, COMMENTS, DEPENDENCIES, EVENTS, LABELS, RESULTS } from "../../issues/stamps";
 
 /**

@@ -7,7 +7,7 @@ import type { Ulid } from "../../../kernel/ids";
 import { type Trailer, trailerLines } from "../../hooks/trailers";
 import { decodeIssue, type Issue } from "../../issues/model";
 import { COMMENTS, stampFromFact, stampName } from "../../issues/stamps";
-import { recordAt } from "../claiming";
+import { recordAt } from "../claim-attempt";
 import { blobsOf, commitFiles, treeOf } from "../commit";
 import type { OpenLedger } from "../open";
 import { isDeclined } from "../push-answer";

@@ -1,5 +1,5 @@
 import type { LeaseStatus } from "../../../coordinator/contract";
-import { pauseOf } from "../../../coordinator/pausing";
+import { pauseOf } from "../../../coordinator/pause";
 import { openProposals } from "../../../coordinator/proposals";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";

@@ -51,7 +51,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "trust is given without a line in the log",
-    file: "src/coordinator/trusting.ts",
+    file: "src/coordinator/trust-changes.ts",
     from: "      if (changed.length === 0) return null;\n      const subjects",
     to: "      await writeTrust(platform, controlDir, wanted.entries);\n      if (changed.length >= 0) return null;\n      const subjects",
     test: "tests/cli/config.test.ts",

@@ -11,7 +11,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a waiter's time runs while the repository is paused",
-    file: "src/store/turnstile.ts",
+    file: "src/store/queue-admission.ts",
     from: "const mayGo = valid !== null && isItsTurn(ticket, tickets, valid);",
     to: "const mayGo = isItsTurn(ticket, tickets, valid ?? []);",
     test: "tests/cli/pause.test.ts",
@@ -67,7 +67,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "everybody who waits puts the same lease on record",
-    file: "src/coordinator/escalating.ts",
+    file: "src/coordinator/escalation.ts",
     from: "if (facts.has(name)) return null;",
     to: "",
     test: "tests/coordinator/escalating.test.ts",

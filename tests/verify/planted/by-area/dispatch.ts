@@ -11,7 +11,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a worker's claim not kept alive",
-    file: "src/features/dispatch/attending.ts",
+    file: "src/features/dispatch/claim-keeper.ts",
     from: "          await this.#station.session.showLife();\n",
     to: "",
     test: "tests/dispatch/running.test.ts",
@@ -43,7 +43,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "no snapshot of the work under a lost claim",
-    file: "src/features/dispatch/snapshotting.ts",
+    file: "src/features/dispatch/safety-snapshot.ts",
     from: '  return precaution(workspace, "dispatch");',
     to: '  if (workspace !== null) return Promise.resolve({ snapshotId: null, failure: null });\n  return precaution(workspace, "dispatch");',
     test: "tests/dispatch/trouble.test.ts",
@@ -51,7 +51,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what closes an issue landed twice after a kill",
-    file: "src/features/dispatch/writing.ts",
+    file: "src/features/dispatch/issue-writes.ts",
     from: "const isHere = ahead === null && copy.root === root;",
     to: "const isHere = ahead === null && copy.root === id;",
     test: "tests/dispatch/deaths.test.ts",

@@ -27,7 +27,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "landing without checks that nobody trusts",
-    file: "src/features/land/running.ts",
+    file: "src/features/land/queue-run.ts",
     from: "  refuseUntrusted(workspace);\n",
     to: "",
     test: "tests/land/allowance.test.ts",
@@ -51,7 +51,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the files of a killed landing left as they are",
-    file: "src/features/land/running.ts",
+    file: "src/features/land/queue-run.ts",
     from: "  await settleCheckouts(yard);\n",
     to: "",
     test: "tests/land/checkout.test.ts",
@@ -67,7 +67,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a remote's branch replaced wherever it is",
-    file: "src/features/publish/pushing.ts",
+    file: "src/features/publish/push.ts",
     from: "wanted.expected === undefined ? [] : [",
     to: 'wanted.expected === undefined ? [] : ["--force"].concat([]) ?? [',
     test: "tests/land/push.test.ts",
@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a branch deleted that has moved on",
-    file: "src/features/land/cleaning.ts",
+    file: "src/features/land/clean-up.ts",
     from: "    if ((await tipOf(workspace, entry.branch)) !== entry.commit) return done;\n",
     to: "    const tip = await tipOf(workspace, entry.branch);\n    if (tip === null) return done;\n    entry = { ...entry, commit: tip };\n",
     test: "tests/land/cleaning.test.ts",
@@ -83,7 +83,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a protected branch deleted after it has landed elsewhere",
-    file: "src/features/land/cleaning.ts",
+    file: "src/features/land/clean-up.ts",
     from: '  if (isProtected(branch, known)) return "it is protected";\n',
     to: "  if (isProtected(branch, known)) return null;\n",
     test: "tests/land/cleaning.test.ts",
@@ -107,7 +107,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a landing that names no landing right",
-    file: "src/features/land/running.ts",
+    file: "src/features/land/queue-run.ts",
     from: "claimTrailers([lead.right])",
     to: "claimTrailers([])",
     test: "tests/scenarios/landing-between-machines.test.ts",

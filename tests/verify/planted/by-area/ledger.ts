@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "a remote of its own for each time that the daemon reads its settings",
-    file: "src/daemon/opening.ts",
+    file: "src/daemon/opened.ts",
     from: "ledgerInFront(workspace, home.remotes)",
     to: "ledgerInFront(workspace)",
     test: "tests/ledger/batching-daemon.test.ts",
@@ -123,7 +123,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the end of a claim says nothing of what was written under it",
-    file: "src/features/ledger/following.ts",
+    file: "src/features/ledger/follow-up.ts",
     from: "written: written.get(issueId) ?? [],",
     to: "written: [],",
     test: "tests/ledger/receiving.test.ts",
@@ -155,7 +155,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a lease left standing after its claim was refused",
-    file: "src/features/ledger/claiming.ts",
+    file: "src/features/ledger/claim-attempt.ts",
     from: "await this.ledger.overrule(actor, made, reason, true);",
     to: "",
     test: "tests/scenarios/ledger-bounds.test.ts",
@@ -179,7 +179,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the ledger's branch can be published to",
-    file: "src/features/publish/planning.ts",
+    file: "src/features/publish/planner.ts",
     from: 'refuseLedger(ref, values["sync.ledger_branch"]);',
     to: "refuseLedger(ref, null);",
     test: "tests/ledger/edges.test.ts",
@@ -195,7 +195,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a lease left standing after an offline claim was refused",
-    file: "src/features/ledger/claiming.ts",
+    file: "src/features/ledger/claim-attempt.ts",
     from: 'await this.#undo(error instanceof Error ? error.message : "the ledger could not be used");',
     to: "",
     test: "tests/scenarios/ledger-offline.test.ts",
@@ -203,7 +203,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "another clone's offline claim overlooked while the remote can be asked",
-    file: "src/features/ledger/claiming.ts",
+    file: "src/features/ledger/claim-attempt.ts",
     from: "await this.#waitForOtherClones(startedMs);",
     to: "",
     test: "tests/scenarios/ledger-claims.test.ts",
@@ -235,7 +235,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "claims left on the ledger by a clone that forgets them",
-    file: "src/features/ledger/leaving.ts",
+    file: "src/features/ledger/departure.ts",
     from: "if (held.length > 0) throw notGivenBack(held, error);",
     to: "",
     test: "tests/ledger/leaving.test.ts",
@@ -243,7 +243,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a claim granted anew under the id of the grant that came to nothing",
-    file: "src/features/ledger/claiming.ts",
+    file: "src/features/ledger/claim-attempt.ts",
     from: "const fresh = leaseIds.slice(this.#ended * keys.length);",
     to: "const fresh = leaseIds.slice(0 * this.#ended * keys.length);",
     test: "tests/verify/ledger-simulation.test.ts",

@@ -267,7 +267,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: publish goes by the working file alone",
-    file: "src/features/publish/planning.ts",
+    file: "src/features/publish/planner.ts",
     from: "withMore(rulesHere(this.workspace), await rulesAt(objects, base))",
     to: "withMore(rulesHere(this.workspace), [])",
     test: DOORS,

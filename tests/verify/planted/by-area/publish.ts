@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "publish: a wrong secret is passed over for the one that was kept",
-    file: "src/features/publish/planning.ts",
+    file: "src/features/publish/planner.ts",
     from: "    this.session.refuseWrong(request.secret, coverage.leases);\n",
     to: "",
     test: "tests/cli/shown-secrets.test.ts",
@@ -51,7 +51,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "pushing: what others have published and not pushed is dropped with one's own",
-    file: "src/features/publish/branch-pushing.ts",
+    file: "src/features/publish/branch-pusher.ts",
     from: "rebuiltOn(this.#workspace, this.#tools, theirs, unpushed)",
     to: "rebuiltOn(this.#workspace, this.#tools, theirs, unpushed.slice(-1))",
     test: "tests/scenarios/publish-push.test.ts",
@@ -67,7 +67,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "settling: what a stopped publisher has begun is never given up",
-    file: "src/features/publish/settling.ts",
+    file: "src/features/publish/settlement.ts",
     from: " && !(await isFenced(workspace, intent))) continue;",
     to: ") continue;",
     test: "tests/publish/settling.test.ts",
@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "publish: a claim that is made while the checks run is not seen",
-    file: "src/features/publish/committing.ts",
+    file: "src/features/publish/ref-committer.ts",
     from: "      if (change.edits !== null) await judgeEdits(this.workspace, change.edits);\n",
     to: "",
     test: "tests/cli/publish.test.ts",
@@ -91,7 +91,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "publish: optimistic paths are not looked at again under the mutex",
-    file: "src/features/publish/committing.ts",
+    file: "src/features/publish/ref-committer.ts",
     from: "    if (other !== null) return refuse(taken(this.workspace, other));\n",
     to: "",
     test: "tests/cli/publish.test.ts",
@@ -99,7 +99,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "settling: any leftover lock on the branch is removed",
-    file: "src/features/publish/settling.ts",
+    file: "src/features/publish/settlement.ts",
     from: '  if (text !== "" && text !== intent.new) return true;\n',
     to: "",
     test: "tests/publish/settling.test.ts",
@@ -107,7 +107,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "publish: files of a worktree that is behind go over what others have published",
-    file: "src/features/publish/planning.ts",
+    file: "src/features/publish/planner.ts",
     from: "ground: isNamed ? base.tree : ground.tree",
     to: "ground: base.tree",
     test: "tests/cli/publish-behind.test.ts",
@@ -139,7 +139,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "settling: what was taken by one that died is forgotten",
-    file: "src/features/publish/settling.ts",
+    file: "src/features/publish/settlement.ts",
     from: '...(fate === "committed" ? intent.facts : [])',
     to: "",
     test: "tests/publish/settling.test.ts",

@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "a release wakes everybody who waits for it",
-    file: "src/store/turnstile.ts",
+    file: "src/store/queue-admission.ts",
     from: "const mayGo = valid !== null && isItsTurn(ticket, tickets, valid);",
     to: "const mayGo = true;",
     test: "tests/coordinator/waking.test.ts",
@@ -54,7 +54,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a sign of life revives a stale lease",
-    file: "src/kernel/keeping.ts",
+    file: "src/kernel/renewal.ts",
     from: "return isStale(lease, now, rules) ? lease.lastBeat : instantOf(now);",
     to: "return instantOf(now);",
     test: "tests/kernel/indefinite.test.ts",
@@ -62,7 +62,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "adoption revives a stale lease",
-    file: "src/kernel/keeping.ts",
+    file: "src/kernel/renewal.ts",
     from: "lastBeat: beatOf(lease, now, policy),",
     to: "lastBeat: instantOf(now),",
     test: "tests/kernel/indefinite.test.ts",
@@ -78,7 +78,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a person ends a live writer lock",
-    file: "src/kernel/ending.ts",
+    file: "src/kernel/evictions.ts",
     from: "if (command.isOverruled !== true && isLiveWriterLock(lease, at)) return liveWriterLock(lease);",
     to: "",
     test: "tests/kernel/steal.test.ts",

@@ -6,13 +6,13 @@ import type { WorktreeEntry } from "../../identity/worktree-list";
 import type { Fact, FactName, FactRecord } from "../../kernel/facts";
 import { newUlid } from "../../platform/new-ulid";
 import { branchName, usesOf } from "../publish/branch-rules";
-import { type Attempt, type RefChange, RefCommitter } from "../publish/committing";
+import { type Attempt, type RefChange, RefCommitter } from "../publish/ref-committer";
 import type { Yard } from "../worktrees/place";
 import { movingAlong } from "./checkout";
 import { occupantOf, unfit } from "./checkout-fitness";
 import { entriesOf, entryFromFact, entryName, entryToFact, type LandEntry, type LandedAs } from "./entry";
 import type { Lead } from "./lead";
-import { queuePausedError, queuePauseIn, queuePauseName } from "./pausing";
+import { queuePausedError, queuePauseIn, queuePauseName } from "./queue-pause";
 import { shownBranch } from "./target";
 
 /** How many landed entries are remembered for `land list --all`; the log has them all. */

@@ -2,7 +2,7 @@ import type { LedgerSay } from "../../coordinator/contract";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Actor } from "../../kernel/commands";
 import type { Ulid } from "../../kernel/ids";
-import { recordAt } from "./claiming";
+import { recordAt } from "./claim-attempt";
 import { type Confirmation, isConfirmed } from "./confirmations";
 import { DamagedCopy } from "./copy";
 import type { Claim, Ledger } from "./ledger";

@@ -10,12 +10,12 @@ import { pathOf } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import type { Refusal } from "../../kernel/refusal";
 import type { ProcessIdentity } from "../../platform/platform";
+import type { Intention, Standing } from "../../store/guarded-write";
 import type { LockHandle } from "../../store/mutex";
-import type { Intention, Standing } from "../../store/writing";
 import { type IssueEdits, judgeEdits, othersOn } from "./coverage";
 import { typedPath } from "./hint-words";
 import { eventOf, INTENT, type Intent, intentName, intentToFact, type Noun } from "./intents";
-import { emptyHeadLocks, intentsIn } from "./settling";
+import { emptyHeadLocks, intentsIn } from "./settlement";
 
 /** One commit that a branch is to point to. */
 export interface RefChange {

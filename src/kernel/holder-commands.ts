@@ -1,12 +1,12 @@
 import { type Circumstances, type Decision, standingOf } from "./circumstances";
 import type { Heartbeat, LeaseRef, Prove, Release, Renew, Stop, Upkeep } from "./commands";
 import { type LeaseId, printable } from "./ids";
-import { adopt, endOfLifetime, upkeep } from "./keeping";
 import { kindOf } from "./keys";
 import { awaitsAdoption, endedRecord, type Lease, slotOf } from "./lease";
 import { checkCount, checkText, checkTtl, isGiven, LIMITS } from "./policy";
 import { type Caller, meantByHolder, NamedLeases, proven, provenAndValid, shows } from "./proof";
 import { isRefusal, type Refusal, refuse } from "./refusal";
+import { adopt, endOfLifetime, upkeep } from "./renewal";
 import { instantOf, later, remainingMs } from "./time";
 import { isStale, timeLeftMs } from "./validity";
 import type { ClaimEventType, View } from "./view";

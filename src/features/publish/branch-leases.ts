@@ -20,7 +20,7 @@ const LOOK_CLOSELY_EVERY_MS = 50;
  * Leases that a publish takes for its own duration: of the branch, so that those who publish to it go one after the other,
  * and of what concerns everybody. What the caller held before is used, and left to it.
  */
-export class Borrowed {
+export class BorrowedLeases {
   readonly #platform: Platform;
   /** There while somebody who does not stand in line wants them. */
   readonly #wanted: string;
@@ -195,7 +195,7 @@ export class KeptBranch {
   #politeUntilMs = 0;
   #endedAtMs = 0;
   #comesBack = false;
-  #kept: Borrowed | null = null;
+  #kept: BorrowedLeases | null = null;
   #sleep: Sleep | null = null;
 
   constructor(
@@ -207,7 +207,7 @@ export class KeptBranch {
   }
 
   /** The one that was kept, if it is for these very keys. */
-  async again(keys: readonly LeaseKey[]): Promise<Borrowed | null> {
+  async again(keys: readonly LeaseKey[]): Promise<BorrowedLeases | null> {
     const kept = this.#forget();
     this.#comesBack = this.#clock.monotonicMs() - this.#endedAtMs <= AT_ONCE_MS;
     // Others poll every few milliseconds: the last holder gives them a chance first.
@@ -223,7 +223,7 @@ export class KeptBranch {
     this.#endedAtMs = this.#clock.monotonicMs();
   }
 
-  async keep(borrowed: Borrowed): Promise<void> {
+  async keep(borrowed: BorrowedLeases): Promise<void> {
     const isInBurst = this.#comesBack && this.#clock.monotonicMs() - borrowed.takenAtMs < BURST_MS;
     const isWanted = !isInBurst && (await this.#isWanted(borrowed));
     if (isWanted) this.#politeUntilMs = this.#clock.monotonicMs() + 5 * LOOK_EVERY_MS;
@@ -238,11 +238,11 @@ export class KeptBranch {
     await this.#forget()?.giveBack();
   }
 
-  async #isWanted(borrowed: Borrowed): Promise<boolean> {
+  async #isWanted(borrowed: BorrowedLeases): Promise<boolean> {
     return (await borrowed.isWanted()) || (await this.session.coordinator.waiters()).length > 0;
   }
 
-  #forget(): Borrowed | null {
+  #forget(): BorrowedLeases | null {
     const kept = this.#kept;
     this.#kept = null;
     this.#sleep?.wake();

@@ -3,9 +3,9 @@ import { CotenantError } from "../../errors/cotenant-error";
 import type { Actor } from "../../kernel/commands";
 import type { Ulid } from "../../kernel/ids";
 import type { Lease } from "../../kernel/lease";
-import { claimsOf } from "./claiming";
+import { claimsOf } from "./claim-attempt";
 import { type Confirmation, isSeenByOthers, readConfirmations } from "./confirmations";
-import { withdraw } from "./following";
+import { withdraw } from "./follow-up";
 import { isLedgerOn, openLedger } from "./open";
 import { iso } from "./words";
 

@@ -29,7 +29,7 @@ interface Scene {
  * First come, first served: everything that happens to tickets inside one critical section (PROTOCOL 15). It remembers
  * what the section may have freed, or taken, and at its end tells those whose turn has come, and nobody else.
  */
-export class Turnstile {
+export class QueueAdmission {
   #tickets: Ticket[] | null = null;
   readonly #freed: Extent[] = [];
   readonly #taken: Extent[] = [];

@@ -13,13 +13,13 @@ import { emptyCheckpoint, Segments, segmentName } from "./segments";
 import { failedElsewhere, Suspicion } from "./suspicion";
 import type { SyncMark } from "./sync-mark";
 
-export interface GroundKeeperOptions extends IndexFollowerOptions {
+export interface LogWriterOptions extends IndexFollowerOptions {
   /** A segment is closed once it is larger than this, and much larger than what it started from. */
   readonly rotateBytes: number;
 }
 
 /** Keeps log and index in step. Everything here happens under the mutex. */
-export class GroundKeeper {
+export class LogWriter {
   readonly suspicion: Suspicion;
   readonly #index: IndexFollower;
   readonly #log: LogFile;
@@ -30,7 +30,7 @@ export class GroundKeeper {
     private readonly layout: Layout,
     index: IndexTree,
     private readonly mark: SyncMark,
-    private readonly options: GroundKeeperOptions,
+    private readonly options: LogWriterOptions,
   ) {
     this.#index = new IndexFollower(platform, layout, index, mark, options);
     this.suspicion = new Suspicion(platform.files, layout, options.modes);

@@ -2,7 +2,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectDatabase, ObjectPlace } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import { MODES } from "../../git/tree";
-import { editTree, type Leaf, lookUp, TreeClash } from "../../git/tree-editing";
+import { editTree, type Leaf, lookUp, TreeClash } from "../../git/tree-editor";
 import { printable } from "../../kernel/ids";
 import type { LastingGit } from "../../platform/git";
 import { gitWords } from "../../platform/git-answers";

@@ -5,25 +5,25 @@ import { RefWriter } from "../../git/refs";
 import { printable, type Ulid } from "../../kernel/ids";
 import { tipOf } from "../publish/base";
 import { ClaimsUnder, claimTrailers } from "../publish/claims";
-import { remoteFor } from "../publish/pushing";
-import { settleIntents } from "../publish/settling";
-import { Pen } from "../publish/signing";
+import { CommitWriter } from "../publish/commit-writer";
+import { remoteFor } from "../publish/push";
+import { settleIntents } from "../publish/settlement";
 import { settleMakings } from "../worktrees/construction";
 import type { Yard } from "../worktrees/place";
 import { settleRemovals } from "../worktrees/removal";
 import { requireLander } from "./allowance";
+import { BranchMover } from "./branch-mover";
 import type { CandidateTools } from "./candidate";
-import { clearOutputs } from "./checking";
+import { clearOutputs } from "./candidate-checks";
 import { settleCheckouts } from "./checkout";
 import { type LandDesk, queuedIn } from "./desk";
 import { entriesOf } from "./entry";
 import { handOver } from "./handing-over";
 import { type Lead, takeLead } from "./lead";
 import { LandLoop } from "./loop";
-import { BranchMover } from "./moving";
 import { retrying } from "./outcomes";
-import { queuePausedError, queuePauseOf } from "./pausing";
 import { plannedOutcomes } from "./preview";
+import { queuePausedError, queuePauseOf } from "./queue-pause";
 import { baseOf } from "./remote-tip";
 import type { LandOptions, LandOutcome, LandParts, LandReport } from "./report";
 import { ScratchRoom } from "./scratch";
@@ -126,7 +126,7 @@ function toolsOf(
   return {
     workspace,
     objects,
-    pen: new Pen(git, workspace.repository.worktreeRoot, env, platform.clock),
+    pen: new CommitWriter(git, workspace.repository.worktreeRoot, env, platform.clock),
     lander: { agentId, worktreeId, rights },
   };
 }

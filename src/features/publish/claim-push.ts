@@ -5,7 +5,7 @@ import type { ObjectId } from "../../git/object-name";
 import type { Ulid } from "../../kernel/ids";
 import type { ClaimsUnder } from "./claims";
 import type { Noun } from "./intents";
-import { type PushResult, push, pushEvent } from "./pushing";
+import { type PushResult, push, pushEvent } from "./push";
 
 export interface WantedPush {
   readonly remote: string;

@@ -4,7 +4,7 @@ import type { Ulid } from "../../kernel/ids";
 import { issuesIn } from "../issues/desk";
 import { resolveId } from "../issues/short-id";
 import { DataSync } from "./data/sync";
-import { mending } from "./mending";
+import { mending } from "./mending-remote";
 import { isLedgerOn, openLedger } from "./open";
 import { isUnreachable } from "./remote";
 

@@ -4,7 +4,7 @@ import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import { ObjectReader } from "../../git/object-reader";
 import { isTree, MODES } from "../../git/tree";
-import { type Leaf, listFiles, lookUp } from "../../git/tree-editing";
+import { type Leaf, listFiles, lookUp } from "../../git/tree-editor";
 import { printable } from "../../kernel/ids";
 import { AgentIndex, type IndexPlace } from "./agent-index";
 import {

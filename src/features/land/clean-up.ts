@@ -6,7 +6,7 @@ import { isCutOff } from "../../platform/git";
 import { mainRef } from "../hooks/divergence";
 import { tipOf } from "../publish/base";
 import { branchName, isProtected, usesOf } from "../publish/branch-rules";
-import { silent } from "../publish/pushing";
+import { silent } from "../publish/push";
 import { machineOf } from "../worktrees/place";
 import { worktreeRecords } from "../worktrees/records";
 import { removeWorktree } from "../worktrees/removal";

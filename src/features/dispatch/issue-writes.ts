@@ -169,7 +169,7 @@ export async function syncThere({ workspace, session }: Station, id: Ulid): Prom
   if (!sharesClaims(workspace.config)) return null;
   try {
     const { openLedger } = await import("../ledger/open");
-    const { syncLedger } = await import("../ledger/syncing");
+    const { syncLedger } = await import("../ledger/exchange");
     await syncLedger(await openLedger(workspace), workspace, session, () => {}, new Set([id]));
     return null;
   } catch (error) {

@@ -12,7 +12,7 @@ import {
 } from "../../kernel/proposals";
 import { needsApproval, needsReason, notAllowedToEvict } from "../../kernel/words";
 import { presentOn } from "../../platform/present";
-import { recordAt } from "./claiming";
+import { recordAt } from "./claim-attempt";
 import type { Ledger } from "./ledger";
 import type { ClaimRecord } from "./record";
 import { updateTo } from "./remote";

@@ -25,7 +25,7 @@ const NAMES = ["NAME", "EMAIL", "DATE"] as const;
 const SIGNING_MS = 60_000;
 
 /** Asks Git once who the caller is; later commits of the same process only take a new time. */
-export class Pen {
+export class CommitWriter {
   #known: Promise<{ author: Person; committer: Person; signs: boolean }> | null = null;
 
   constructor(

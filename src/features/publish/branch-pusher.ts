@@ -7,24 +7,24 @@ import type { Ulid } from "../../kernel/ids";
 import { refKey } from "../../kernel/keys";
 import { newUlid } from "../../platform/new-ulid";
 import { remoteOfBase, tipOf, trackedTip } from "./base";
-import { Borrowed, type KeptBranch } from "./borrowing";
+import { BorrowedLeases, type KeptBranch } from "./branch-leases";
 import { branchName, refuseCheckedOut } from "./branch-rules";
 import { fetchedTip, isAncestor, rebuiltOn, unpushedSince } from "./catching-up";
+import { pushUnderClaims, type WantedPush } from "./claim-push";
 import type { ClaimsUnder } from "./claims";
-import type { RefChange, RefCommitter } from "./committing";
+import type { CommitWriter } from "./commit-writer";
 import { typed } from "./hint-words";
-import type { Plan, Planner } from "./planning";
-import type { PushResult } from "./pushing";
-import { pushUnderClaims, type WantedPush } from "./pushing-under-claims";
+import type { Plan, Planner } from "./planner";
+import type { PushResult } from "./push";
+import type { RefChange, RefCommitter } from "./ref-committer";
 import type { PublishRequest } from "./request";
-import type { Pen } from "./signing";
 
 /** How often a push that the remote has moved under is tried again. */
 const MOST_CATCH_UPS = 5;
 
 interface Tools {
   readonly objects: ObjectDatabase;
-  readonly pen: Pen;
+  readonly pen: CommitWriter;
   readonly planner: Planner;
   readonly claims: ClaimsUnder;
   readonly branch: KeptBranch;
@@ -72,7 +72,7 @@ export class BranchPusher {
     if (theirs === null) return null;
     await this.#with.branch.giveBack();
     const { config } = this.#workspace;
-    const borrowed = new Borrowed(this.#workspace, this.#session, [orThrow(refKey(ref))]);
+    const borrowed = new BorrowedLeases(this.#workspace, this.#session, [orThrow(refKey(ref))]);
     const take = () => borrowed.take((message) => request.onProgress?.(`waiting: ${message}`));
     await this.#with.committer.warmUp();
     await take();
@@ -107,7 +107,7 @@ export class BranchPusher {
       readonly ref: string;
       readonly publishId: Ulid;
       readonly tip: ObjectId;
-      readonly borrowed: Borrowed;
+      readonly borrowed: BorrowedLeases;
       readonly payload: Readonly<Record<string, unknown>>;
     },
   ) {
@@ -177,7 +177,7 @@ function unmerged(error: CotenantError, { remote, ref }: WantedPush): PushResult
 }
 
 /** Whether a refusal speaks of a lease that a publish takes for itself. */
-export function isAbout({ data }: CotenantError, { keys }: Borrowed): boolean {
+export function isAbout({ data }: CotenantError, { keys }: BorrowedLeases): boolean {
   const named = [data["key"], ...(data.holders ?? []).map(({ key }) => key)];
   return named.some((key) => typeof key === "string" && (keys as readonly string[]).includes(key));
 }

@@ -4,7 +4,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
-import { type Leaf, lookUp } from "../../git/tree-editing";
+import { type Leaf, lookUp } from "../../git/tree-editor";
 import type { Fact, FactName } from "../../kernel/facts";
 import { type PlacedRule, pathJudge, RULES_FILE } from "../../kernel/path-rules";
 import { escapeName, modesFor } from "../../store/layout";
@@ -12,20 +12,20 @@ import { scopeOf } from "../hooks/commit-rules";
 import { globalRefusal } from "../hooks/global-operations";
 import { refuseBroken, rulesHere, withMore } from "../hooks/path-rules";
 import type { IndexPlace } from "./agent-index";
-import { allowedBy } from "./allowing";
+import { allowedBy } from "./allowances";
 import { type Point, pointAt, resolveBase, tipOf } from "./base";
 import { branchRef, refuseBeside, refuseCheckedOut, refuseLedger, refuseProtected } from "./branch-rules";
 import type { ClaimsUnder } from "./claims";
+import type { Authorship, CommitWriter } from "./commit-writer";
 import { type Coverage, coverageOf } from "./coverage";
 import { type Draft, sameLeaf } from "./draft";
-import { type Drafted, draftOf } from "./drafting";
+import { type Drafted, draftOf } from "./draft-maker";
 import { typed } from "./hint-words";
-import { type MergePlace, ontoTip, treeWith } from "./merging";
+import { type MergePlace, ontoTip, treeWith } from "./merge";
 import { cleanMessage, withTrailers } from "./message";
 import { type PathObjection, pathObjections, refusePaths } from "./path-rules";
 import type { PublishedPath, PublishRequest } from "./request";
 import { findSecrets, refuseSecrets } from "./secrets";
-import type { Authorship, Pen } from "./signing";
 import { type Ground, groundOf, staleNotes, takenFact, takenName } from "./taken";
 
 /** What is to be published, looked at from every side; nothing of it is in the repository yet. */
@@ -65,7 +65,7 @@ export class Planner {
   constructor(
     private readonly workspace: Workspace,
     private readonly session: Session,
-    private readonly pen: Pen,
+    private readonly pen: CommitWriter,
     private readonly claims: ClaimsUnder,
   ) {}
 
