@@ -327,10 +327,9 @@ export const list: Command = {
 };
 
 export const create: Command = {
-  usage: "claim create --title <text> [--description <text>] [--priority <p>] [--ttl <secs>]",
   about:
     "Writes an issue down and claims it: 'issue create' and 'claim acquire' in one. Where the claim is refused there is no\nissue; with --request-id it can be repeated, and makes one.",
-  flags: { ...CREATE_FLAGS, ...CLAIM_FLAGS },
+  flags: { ...CREATE_FLAGS, ...CLAIM_FLAGS, title: { ...CREATE_FLAGS["title"]!, isRequired: true } },
   examples: ['cotenant claim create --title "Fix the login" --ttl 600'],
   words: { min: 0, max: 1 },
   run: createAndClaim,
@@ -339,7 +338,6 @@ export const create: Command = {
 const { limit: _, ...NARROWING } = FILTER_FLAGS;
 
 export const next: Command = {
-  usage: "claim next [--priority <p>]… [--type <type>]… [--label <ns:value>]… [--ttl <secs>] [--wait]",
   about:
     "Claims the first of what 'query available' lists. Many may do so at once: each gets another one. Exits with 4\nwhen there is none.",
   flags: {

@@ -13,7 +13,6 @@ const PLAIN = { flags: {}, words: { min: 0, max: 0 } } as const;
 
 export const doctor: Command = {
   ...PLAIN,
-  usage: "doctor [--strict [--repair]]",
   about:
     "Looks at everything that cotenant stands on, and says what is wrong and what to do next: Git, file system,\npermissions, clock, configuration, log, index, leases, queue, locks, secrets, leftovers, snapshots. Writes nothing,\ntakes no lock, and works where nothing else does. Exits with 0 when there is no error (warnings are none), with 13\nwhen data is damaged, else with 10. --strict also reads every object of every snapshot, and takes for an error what\nsomebody who died has left; --repair clears that up first. Nothing that anybody could miss is touched by it.",
   flags: {
@@ -84,7 +83,6 @@ function validation(
   return {
     ...PLAIN,
     ...texts,
-    usage: `validate ${what}`,
     async run(context) {
       const { findings, exit } = await validate(context.surroundings(), what);
       return findingsOutput(context, findings, { exit, fine: "valid", data: { valid: exit === 0 } });
@@ -118,7 +116,6 @@ export const validateAll = validation("all", {
 
 export const recover: Command = {
   ...PLAIN,
-  usage: "recover",
   about:
     "Mends a damaged log: salvages every whole line into a new segment, keeps the damaged file in the archive,\nand starts fencing tokens far above any that was ever given. Does nothing when nothing is wrong.",
   examples: ["cotenant recover"],
@@ -150,7 +147,6 @@ export const recover: Command = {
 
 export const gc: Command = {
   ...PLAIN,
-  usage: "gc [--compact]",
   about:
     "Clears away: logs the end of lapsed leases, ends locks of worktrees that Git does not know any more, packs old log segments, forgets secrets that prove nothing any\nmore, and writes claims.index.json, a flat view for people with jq. Nothing depends on it running.",
   flags: { compact: { meaning: "also close the current log segment and start a new one" } },

@@ -28,8 +28,7 @@ const ISSUE_AND_GATE: Pick<Command, "words" | "completes"> = {
 };
 
 export const define: Command = {
-  usage:
-    "gate define [<key>] [--title <text>] [--command <line> [--timeout <secs>] [--cwd <dir>]] [--preset <name>] [--replace]",
+  positional: "[<key>]",
   about:
     "Defines a gate that issues can have. With a command it is automated, and 'gate run' runs it; without one\nsomebody has to say that it is passed. A preset is filled in by what this repository has. It goes to\n.cotenant/gates/registry.json, under the lease scope:gates.",
   flags: {
@@ -77,7 +76,7 @@ export const define: Command = {
 };
 
 export const list: Command = {
-  usage: "gate list [<issue>]",
+  positional: "[<issue>]",
   about: "Lists the gates that are defined here; with an issue, its gates and how they stand.",
   flags: {},
   examples: ["cotenant gate list", "cotenant gate list 7x3k"],
@@ -137,7 +136,7 @@ function standingJson({ key, status, definition, results }: StandingGate): Recor
 }
 
 export const show: Command = {
-  usage: "gate show [<issue>] <key>",
+  positional: "[<issue>] <key>",
   about:
     "Shows a gate's definition; with an issue, the results that count for it and the end of their output.",
   flags: {},
@@ -200,7 +199,7 @@ function howItEnded(run: GateRun): string {
 }
 
 export const remove: Command = {
-  usage: "gate remove [<issue>] <key>",
+  positional: "[<issue>] <key>",
   about:
     "With an issue: takes the gate off it, which before it is passed only those may who may pass it (gates.pass_by). If it\nwas the last one to pass of an issue that waited for it, the issue is done. Without: removes the gate's definition, under the lease scope:gates. Issues that have it must still\npass it, or have it taken off.",
   flags: HOLDER_FLAGS,
@@ -232,7 +231,7 @@ async function undefine(context: Context, key: string): Promise<Output> {
 }
 
 export const add = changeCommand({
-  usage: "gate add <issue> <key>…",
+  positional: "<issue> <key>…",
   about:
     "Gives an issue that you have claimed gates to pass before it is done. What was said of a gate before it was\ntaken off does not count.",
   examples: ["cotenant gate add 7x3k tests review"],
@@ -243,7 +242,7 @@ export const add = changeCommand({
 });
 
 function decisionCommand(
-  command: Pick<Command, "usage" | "about" | "examples">,
+  command: Pick<Command, "positional" | "usage" | "about" | "examples">,
   decide: (desk: Desk, request: DecideRequest) => Promise<Decided>,
 ): Command {
   return {
@@ -266,7 +265,7 @@ function decisionCommand(
 
 export const pass = decisionCommand(
   {
-    usage: "gate pass <issue> <key> [--reason <text>]",
+    positional: "<issue> <key>",
     about:
       "Says that a manual gate is passed, for those whom gates.pass_by names: persons, CI and administrators unless it says\notherwise. They need no claim. With the last one, an issue that is gated is done. An automated gate is passed by\n'cotenant gate run' only.",
     examples: ['cotenant gate pass 7x3k review --reason "read it twice" --agent-id human:me'],
@@ -276,7 +275,7 @@ export const pass = decisionCommand(
 
 export const fail = decisionCommand(
   {
-    usage: "gate fail <issue> <key> [--reason <text>]",
+    positional: "<issue> <key>",
     about:
       "Says that a gate is not passed. The issue stays what it is, and cannot be done before somebody says otherwise.\nPersons, CI and administrators need no claim for it; an agent does.",
     examples: ['cotenant gate fail 7x3k review --reason "no test for the empty list" --agent-id human:me'],
@@ -288,7 +287,7 @@ export const fail = decisionCommand(
 const { "request-id": _, ...RUN_FLAGS } = HOLDER_FLAGS;
 
 export const run: Command = {
-  usage: "gate run <issue> [<key>] [--all]",
+  positional: "<issue> [<key>]",
   about:
     "Runs the commands of an issue's automated gates in this worktree, and writes down how they ended: of one gate,\nor of all that are not passed yet. A command runs only once 'cotenant trust' has allowed it in this clone. Exits\nwith 9 when one did not pass. Persons, CI and administrators need no claim for it; an agent does.",
   flags: { ...RUN_FLAGS, all: { meaning: "also those that are passed already" } },

@@ -4,7 +4,6 @@ import { answerHook, HOOK_FLAGS, ownWorktreeOf } from "../entry/flags";
 import { endSession } from "../operations";
 
 export const command: Command = {
-  usage: "guard end [--failed] [--harness <name>]",
   about:
     "Gives back everything that the guard holds for a session, because it is over or has failed. Uncommitted work stays\nwhere it is, and whoever gets the file next hears whose it is. Harnesses call it; without --harness it is about the\ncaller's own session.",
   flags: { ...HOOK_FLAGS, failed: { meaning: "it did not end well" } },

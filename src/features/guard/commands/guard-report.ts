@@ -6,7 +6,6 @@ import { blockedContentions } from "../operations";
 import { agentsOf, subject } from "../words";
 
 export const command: Command = {
-  usage: "guard report",
   about:
     "The reports of everybody who is blocked: a file that was still held at the one retry. Each stays until the\nagent asks again, or ends; once the file is free, it says that the agent may go on. An agent that ended while the file was\nheld has not made its change: the report then says so, and goes when the file is free.",
   flags: {},

@@ -5,7 +5,7 @@ import { worldOf } from "../entry/world-of";
 import { retryBlocked, type SeenContention } from "../operations";
 
 export const command: Command = {
-  usage: "guard retry [<path>…]",
+  positional: "[<path>…]",
   about:
     "Looks whether those who are blocked may go on. Where the file is free by now, that is put on record, and the agent's\nnext attempt is granted. Where it is still held: exit 11, with the report. The first retry is the guard's own: before\nits time nothing is done, and a file that is free is granted at the next attempt.",
   flags: {},

@@ -7,7 +7,6 @@ import { guardStatus, type SeenContention, type SeenViolation } from "../operati
 import { agentsOf, subject } from "../words";
 
 export const command: Command = {
-  usage: "guard status",
   about:
     "Shows which files the guard holds for whom, who waits for one and until when, who is blocked, which shell commands\nchanged what others hold, and where the guard itself could not decide.",
   flags: {},

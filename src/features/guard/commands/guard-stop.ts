@@ -4,7 +4,6 @@ import { answerHook, HOOK_FLAGS, ownWorktreeOf } from "../entry/flags";
 import { stopSession } from "../operations";
 
 export const command: Command = {
-  usage: "guard stop [--harness <name>]",
   about:
     "Says that a session's turn is over. What the guard holds for it ends after guard.stop_idle_secs, unless the session\ngoes on. Harnesses call it; without --harness it is about the caller's own session.",
   flags: HOOK_FLAGS,

@@ -195,7 +195,7 @@ export const uninstall: Command = {
 
 export const list: Command = {
   ...NAMES,
-  usage: "agent list [<harness>…]",
+  positional: "[<harness>…]",
   about:
     "Shows for each harness whether it has anything in your home (HERE), and which settings have it ask cotenant before it writes:\ninstalled, outdated (by an older version, twice, or from a program that is gone), changed (a file of ours, by hand),\nunreadable or missing.",
   flags: {},
@@ -256,7 +256,7 @@ const COVERED: Readonly<Record<Coverage, string>> = {
 
 export const doctor: Command = {
   ...NAMES,
-  usage: "agent doctor [<harness>…] [--no-canary] [--real]",
+  positional: "[<harness>…]",
   about:
     "Tries every harness that is installed here, or those that are named: plays a session of it in a scratch repository,\nthrough the very command lines in its settings, and shows what is blocked before it is written, what is only seen\nafter, and what is open. Looks also for what keeps the harness from running its hooks: trust that\nnobody has given, switches in its settings. Where hooks ask the daemon, it is tried with the daemon and without. Exits with 0 when every canary lives and nothing is known to keep hooks from\nrunning, else with 10, as where a named one is not installed, or in a repository where cotenant was never used (no\n.git/cotenant, no .cotenant/config.toml), in which the guard does nothing.\n\nWith --real it also runs the harness's own program, where there is one, for a minute at most: with an empty home, none of your\naccounts and settings, and a scripted model on this machine. It must write and lease a file that nobody holds, leave one that\nsomebody else holds and tell the model who that is, and let go in the end. It tries the protocol, not your trust settings.",
   flags: {

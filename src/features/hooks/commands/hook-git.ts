@@ -27,7 +27,6 @@ const OF_A_CLONE = { flags: {}, remindsOfExpiry: false, enforcesConfig: true } a
 
 export const preCommit: Command = {
   ...OF_A_CLONE,
-  usage: "hook pre-commit",
   about:
     "What Git's pre-commit hook calls: refuses what somebody else holds, and issues changed without a claim.",
   flags: {
@@ -44,7 +43,7 @@ export const preCommit: Command = {
 
 export const prepareCommitMessage: Command = {
   ...OF_A_CLONE,
-  usage: "hook prepare-commit-msg <file> [<source> [<commit>]]",
+  positional: "<file> [<source> [<commit>]]",
   about: "What Git's prepare-commit-msg hook calls: says in the message on which claims the commit rests.",
   examples: ["cotenant hook prepare-commit-msg .git/COMMIT_EDITMSG"],
   words: { min: 1, max: 3 },
@@ -61,7 +60,6 @@ export const prepareCommitMessage: Command = {
 
 export const postCommit: Command = {
   ...OF_A_CLONE,
-  usage: "hook post-commit",
   about:
     "What Git's post-commit hook calls: gives back what was committed, and puts on record what went around the hooks.",
   examples: ["cotenant hook post-commit"],
@@ -72,7 +70,7 @@ export const postCommit: Command = {
 
 export const prePush: Command = {
   ...OF_A_CLONE,
-  usage: "hook pre-push <remote> <url>",
+  positional: "<remote> <url>",
   about:
     "What Git's pre-push hook calls: every pushed change of an issue or of a leased file had its lease when it was\ncommitted.",
   examples: ["cotenant hook pre-push origin ../hub.git < /dev/null"],
@@ -85,7 +83,6 @@ export const prePush: Command = {
 };
 
 export const preReceive: Command = {
-  usage: "hook pre-receive",
   about:
     "What the pre-receive hook of a repository that people push to calls: pushed changes of issues and of leased files are\nheld against the leases that are kept there. What it cannot tell, it refuses.",
   flags: {},

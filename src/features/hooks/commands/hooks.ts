@@ -33,7 +33,6 @@ const INSTALLED: Readonly<Record<HookPlan["action"], string>> = {
 };
 
 export const install: Command = {
-  usage: "hooks install [--shared] [--force] [--server] [--print]",
   about:
     "Has Git call cotenant before and after each commit and before each push, in all worktrees of this clone. Hooks that\nare there already go on running: shell scripts get a few marked lines, others are kept beside. Where Git looks\n(core.hooksPath), and husky, lefthook, pre-commit and overcommit, are respected. Doing it again changes nothing;\n'hooks uninstall' brings back every byte.",
   flags: {
@@ -124,7 +123,6 @@ const TAKEN_OUT: Readonly<Record<Removal["action"], string>> = {
 };
 
 export const uninstall: Command = {
-  usage: "hooks uninstall [--shared] [--force] [--server]",
   about:
     "Takes cotenant out of this clone's hooks, wherever they are. Every file is afterwards as it was before, to the byte;\nwhat somebody changed in it meanwhile stays.",
   flags: {
@@ -157,7 +155,6 @@ export const uninstall: Command = {
 };
 
 export const status: Command = {
-  usage: "hooks status [--server] [--no-trial]",
   about:
     "Shows where Git looks for hooks here and how each of ours stands: installed, outdated (by an older version, or its\nprogram is gone), foreign (a hook of others that does not call us) or missing. Each installed one is tried: started as\nGit would, it must find the program; nothing else of it runs. With --server, also\nwhether its settings can be read: while they cannot, pushes are refused.",
   flags: { ...SERVER, "no-trial": { meaning: "start nothing" } },

@@ -5,7 +5,7 @@ import { pushRefusal } from "../answers/answer";
 import { validateCommits } from "../answers/push";
 
 export const command: Command = {
-  usage: "validate commits <range>",
+  positional: "<range>",
   about:
     "Holds commits against the log, as the pre-push and pre-receive hooks do: every change of an issue had its claim\nwhen it was committed, nobody else held a changed file, and no rule of policy.paths was broken. For CI. What speaks\nagainst them has a code, and the exit status is that of the code: 1 where somebody else holds or held it, 6 to 8 where\na lease was missing, 9 where a rule forbids it.",
   flags: {},

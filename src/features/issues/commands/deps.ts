@@ -10,7 +10,7 @@ function needsText({ found }: ChangedIssue): string {
 }
 
 export const add = changeCommand({
-  usage: "dep add <id> <needs>…",
+  positional: "<id> <needs>…",
   about:
     "Says that an issue you have claimed can only be done after others. What would close a circle is refused,\nwith the circle.",
   examples: ["cotenant dep add 7x3k 9k2m"],
@@ -21,7 +21,7 @@ export const add = changeCommand({
 });
 
 export const rm = changeCommand({
-  usage: "dep rm <id> <needs>…",
+  positional: "<id> <needs>…",
   about: "Takes dependencies off an issue that you have claimed.",
   examples: ["cotenant dep rm 7x3k 9k2m"],
   ...ISSUE_AND_NEEDS,

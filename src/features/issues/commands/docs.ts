@@ -15,7 +15,7 @@ function documentsText({ found }: ChangedIssue): string {
 }
 
 export const add = changeCommand({
-  usage: "doc add <issue> <path> [--title <text>]",
+  positional: "<issue> <path>",
   about:
     "Names a file of the repository as a document of an issue that you have claimed: a design, a plan, notes. The\nissue keeps its path; the file stays where it is.",
   flags: { title: { value: "<text>", meaning: "what it is, in a few words" } },
@@ -28,7 +28,7 @@ export const add = changeCommand({
 });
 
 export const list: Command = {
-  usage: "doc list <issue>",
+  positional: "<issue>",
   about: "Lists an issue's documents, and whether each is in this worktree.",
   flags: {},
   examples: ["cotenant doc list 7x3k"],
@@ -51,7 +51,7 @@ export const list: Command = {
 };
 
 export const show: Command = {
-  usage: "doc show <issue> <path> [--at <commit>]",
+  positional: "<issue> <path>",
   about:
     "Shows a document of an issue: as this worktree has it, else as HEAD does, or as any commit does. Long ones are\ncut.",
   flags: { at: { value: "<commit>", completes: "ref", meaning: "as this commit, branch or tag has it" } },
@@ -75,7 +75,7 @@ export const show: Command = {
 };
 
 export const history: Command = {
-  usage: "doc history <issue> <path> [--limit <n>]",
+  positional: "<issue> <path>",
   about: "Lists the commits that changed a document of an issue, the newest first, also under former names.",
   flags: { limit: { value: "<n>", meaning: `how many at most (default ${DEFAULT_HISTORY})` } },
   examples: ["cotenant doc history 7x3k docs/login.md"],
@@ -100,7 +100,7 @@ export const history: Command = {
 };
 
 export const remove = changeCommand({
-  usage: "doc remove <issue> <path>",
+  positional: "<issue> <path>",
   about: "Takes a document off an issue that you have claimed. The file itself stays.",
   examples: ["cotenant doc remove 7x3k docs/login.md"],
   ...ONE_DOCUMENT,

@@ -15,7 +15,7 @@ const CLAIMS_FLAG: Readonly<Record<string, Flag>> = {
 };
 
 function treeCommand(
-  command: Pick<Command, "usage" | "about" | "examples">,
+  command: Pick<Command, "positional" | "usage" | "about" | "examples">,
   find: (desk: Desk, request: { readonly issue: string }) => Promise<IssueTree>,
 ): Command {
   return {
@@ -32,7 +32,7 @@ function treeCommand(
 
 export const show = treeCommand(
   {
-    usage: "graph show <id> [--show-claims]",
+    positional: "<id>",
     about:
       "Shows what an issue needs, and what that needs in turn, as a tree. Circles are shown, and not followed.",
     examples: ["cotenant graph show 7x3k", "cotenant graph show 7x3k --show-claims"],
@@ -42,7 +42,7 @@ export const show = treeCommand(
 
 export const downstream = treeCommand(
   {
-    usage: "graph downstream <id> [--show-claims]",
+    positional: "<id>",
     about:
       "Shows what needs an issue, and what needs that in turn, as a tree: all that waits until it is done.",
     examples: ["cotenant graph downstream 7x3k"],
@@ -86,7 +86,6 @@ function labelOf(board: Board, row: number): string {
 }
 
 export const roots = listCommand({
-  usage: "graph roots [--all]",
   about: "Lists open issues that need no other issue: where work can begin.",
   flags: { all: { meaning: "closed ones too" } },
   examples: ["cotenant graph roots"],
@@ -95,7 +94,7 @@ export const roots = listCommand({
 });
 
 const exportGraph: Command = {
-  usage: "graph export [<id>…] [--format text|json|dot|mermaid] [--open] [--show-claims]",
+  positional: "[<id>…]",
   about: "Prints the graph of all issues, or of these and what they need, as text, JSON, DOT or Mermaid.",
   flags: {
     ...CLAIMS_FLAG,

@@ -98,7 +98,7 @@ function createdText({ shortId, issue: { title } }: CreatedIssue): string {
 }
 
 export const show: Command = {
-  usage: "issue show <id>",
+  positional: "<id>",
   about:
     "Shows one issue from whichever copy is newest: that of whoever has claimed it, this worktree's, the main\none's, or HEAD's.",
   flags: {},
@@ -189,7 +189,6 @@ function indented(text: string): string[] {
 }
 
 export const list: Command = {
-  usage: "issue list [--state <state>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]…",
   about:
     "Lists issues of all worktrees and of HEAD, each from its newest copy: the most urgent first, then by type, then\nthe oldest. With --json, whole.",
   flags: QUERY_FLAGS,
@@ -212,7 +211,7 @@ export const list: Command = {
 };
 
 export const update = changeCommand({
-  usage: "issue update <id> [--state <state>] [--title <text>] [--description <text>] [--priority <p>] …",
+  positional: "<id>",
   about:
     "Changes an issue that you have claimed. An issue that is done and has gates to pass becomes gated, and done\nwhen the last one is passed. 'cotenant close <id>' is short for --state done --release,\n'cotenant in-progress <id>' for --state in_progress.",
   flags: {
@@ -252,7 +251,7 @@ export const update = changeCommand({
 });
 
 const remove = changeCommand({
-  usage: "issue delete <id> [--reason <text>]",
+  positional: "<id>",
   about:
     "Deletes an issue that you have claimed. Only from the main worktree, where everybody sees it. A tombstone\nstays, so that no old worktree brings it back. Your claim is given back with it.",
   flags: reasonFlag("why; kept in the tombstone"),
@@ -265,7 +264,7 @@ const remove = changeCommand({
 export { remove as delete };
 
 export const assign = changeCommand({
-  usage: "issue assign <id> <type:name>",
+  positional: "<id> <type:name>",
   about: "Says who should do an issue that you have claimed.",
   examples: ["cotenant issue assign 7x3k agent:claude-2"],
   words: { min: 2, max: 2 },
@@ -276,7 +275,7 @@ export const assign = changeCommand({
 });
 
 export const unassign = changeCommand({
-  usage: "issue unassign <id>",
+  positional: "<id>",
   about: "Takes the assignee off an issue that you have claimed.",
   examples: ["cotenant issue unassign 7x3k"],
   change: (desk, request) => issue.unassign(desk, request),
@@ -285,9 +284,9 @@ export const unassign = changeCommand({
 });
 
 export const reject = changeCommand({
-  usage: "issue reject <id> --reason <text>",
+  positional: "<id>",
   about: "Closes an issue that you have claimed without doing it. Its gates do not matter then.",
-  flags: reasonFlag("why it is not done"),
+  flags: { reason: { ...reasonFlag("why it is not done")["reason"]!, isRequired: true } },
   examples: ['cotenant issue reject 7x3k --reason "superseded by the new login"'],
   change: (desk, request, parsed) => issue.reject(desk, { ...request, reason: parsed.text("reason") }),
   done: () => "rejected",
@@ -295,7 +294,7 @@ export const reject = changeCommand({
 });
 
 export const reopen = changeCommand({
-  usage: "issue reopen <id> [--reason <text>]",
+  positional: "<id>",
   about:
     "Brings back an issue that is done, rejected or archived, as ready. It needs a claim like every change:\n'claim acquire --reopen' takes one on an issue that has ended. Its gates have to be passed again.\nOne that was deleted comes back when no branch and no worktree has its deletion any more, and never once a ledger has it.",
   flags: reasonFlag("why it is open again"),
@@ -306,11 +305,15 @@ export const reopen = changeCommand({
 });
 
 export const comment: Command = {
-  usage: "issue comment <id> --text <text>",
+  positional: "<id>",
   about: "Adds a comment. Comments only ever come, so nobody needs a claim for one.",
   flags: {
     ...CHANGE_FLAGS,
-    text: { value: "<text>", meaning: "what you have to say; - reads it from standard input" },
+    text: {
+      value: "<text>",
+      isRequired: true,
+      meaning: "what you have to say; - reads it from standard input",
+    },
   },
   examples: ['cotenant issue comment 7x3k --text "the tests are in login.test.ts"'],
   words: { min: 1, max: 2 },

@@ -9,7 +9,7 @@ function labelsText({ found: { labels } }: ChangedIssue): string {
 }
 
 export const add = changeCommand({
-  usage: "label add <id> <ns:value>…",
+  positional: "<id> <ns:value>…",
   about:
     "Labels an issue that you have claimed. In a namespace of which an issue has one label at most\n(issues.unique_labels), the new one replaces the old one.",
   examples: ["cotenant label add 7x3k type:bug area:login"],
@@ -20,7 +20,7 @@ export const add = changeCommand({
 });
 
 export const rm = changeCommand({
-  usage: "label rm <id> <ns:value>…",
+  positional: "<id> <ns:value>…",
   about: "Takes labels off an issue that you have claimed.",
   examples: ["cotenant label rm 7x3k area:login"],
   ...ISSUE_AND_LABELS,

@@ -18,7 +18,7 @@ import { QUERY_FLAGS } from "./flags";
 
 /** One that changes an issue, named by its first word, which the caller has claimed. */
 export interface ChangeCommand
-  extends Pick<Command, "usage" | "about" | "examples">,
+  extends Pick<Command, "positional" | "usage" | "about" | "examples">,
     Partial<Pick<Command, "words" | "completes" | "flags">> {
   change(desk: Desk, request: IssueRequest, parsed: Parsed): Promise<ChangedIssue>;
   done(changed: ChangedIssue, parsed: Parsed): string;
@@ -72,7 +72,7 @@ export function issueJson(
 }
 
 export interface ListCommand<A extends Listed>
-  extends Pick<Command, "usage" | "about" | "examples">,
+  extends Pick<Command, "positional" | "usage" | "about" | "examples">,
     Partial<Pick<Command, "flags">> {
   find(desk: Desk, parsed: Parsed): Promise<A>;
   /** What is said when there is none. */

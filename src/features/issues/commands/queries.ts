@@ -8,7 +8,6 @@ import { availableFrom, FILTER_FLAGS, FREE_FILES_FLAG, filterFrom, QUERY_FLAGS }
 import { linesBelow, listCommand, listedJson } from "./output";
 
 export const all = listCommand({
-  usage: "query all [--state <state>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]…",
   about:
     "Lists the issues that stand in this worktree. With any filter it lists those of all worktrees and of HEAD, each\nfrom its newest copy. The most urgent first, then by type, then the oldest.",
   examples: ["cotenant query all", "cotenant query all --state in_progress --priority high --json"],
@@ -17,8 +16,6 @@ export const all = listCommand({
 });
 
 export const available = listCommand({
-  usage:
-    "query available [--priority <p>]… [--type <type>]… [--label <ns:value>]… [--free-files] [--limit <n>]",
   about:
     "Lists what can be worked on now: ready, claimed by nobody, waiting for nothing, and not finished in any worktree.\nThe most urgent first, then by type, then the oldest. Also 'cotenant ready'.",
   flags: { ...FILTER_FLAGS, ...FREE_FILES_FLAG },
@@ -29,7 +26,6 @@ export const available = listCommand({
 });
 
 export const blocked: Command = {
-  usage: "query blocked [--state <state>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]…",
   about:
     "Lists what waits for other issues, and for which: in what state they are, and who has claimed them; and what is done\nbut for its gates, with the command that passes each.",
   flags: QUERY_FLAGS,
@@ -69,7 +65,6 @@ function blockerText({ id, shortId, state, title, claimedBy }: Blocker): string 
 }
 
 export const strategic = listCommand({
-  usage: "query strategic [--state <state>]… [--priority <p>]… [--label <ns:value>]…",
   about: "Lists issues of the types in types.strategic: by default milestones and epics.",
   examples: ["cotenant query strategic", "cotenant query strategic --state in_progress"],
   find: (desk, parsed) => query.strategic(desk, filterFrom(parsed)),
@@ -77,8 +72,6 @@ export const strategic = listCommand({
 });
 
 export const closed = listCommand({
-  usage:
-    "query closed [--state done|rejected|archived]… [--type <type>]… [--label <ns:value>]… [--limit <n>]",
   about: "Lists what is done, rejected or archived, in whichever worktree.",
   examples: ["cotenant query closed", "cotenant query closed --state rejected --limit 20"],
   find: (desk, parsed) => query.closed(desk, filterFrom(parsed)),

@@ -8,7 +8,7 @@ import { openDesk } from "./desk";
 import { linesBelow, listedJson } from "./output";
 
 export const command: Command = {
-  usage: "search <word>… [--regex] [--limit <n>]",
+  positional: "<word>…",
   about:
     "Finds issues by the words in their titles, labels, descriptions, comments and documents: those in which all the\nwords are, or words that begin so, the best first. With --regex, one pattern in the syntax of JavaScript, in\nwhichever case.",
   flags: {

@@ -77,7 +77,6 @@ export const add: Command = {
 const HEAD = ["BRANCH", "STATE", "", "TARGET", "COMMIT", "ADDED BY", "ENTRY"];
 
 export const list: Command = {
-  usage: "land list [--target <branch>] [--all]",
   about:
     "Shows the merge queue: what waits to land, in order, and what was put aside and why. With --all also what has\nlanded lately. Writes nothing.",
   flags: {
@@ -123,7 +122,7 @@ function placeOf({ ref, isRemoteOnly }: NonNullable<LandEntry["landed"]>, target
 }
 
 export const remove: Command = {
-  usage: "land remove <entry|branch> [--target <branch>] [--reason <text>]",
+  positional: "<entry|branch>",
   about: "Takes an entry out of the merge queue. Its branch stays as it is.",
   flags: {
     ...targetFlag("of the queue for this branch"),
@@ -143,7 +142,7 @@ export const remove: Command = {
 };
 
 export const retry: Command = {
-  usage: "land retry <entry|branch> [--target <branch>]",
+  positional: "<entry|branch>",
   about:
     "Puts an entry that was put aside back into the merge queue, at its old place and with the commit that was added.\nFor a branch that was changed since: 'land add'.",
   flags: targetFlag("of the queue for this branch"),
@@ -159,12 +158,15 @@ export const retry: Command = {
 };
 
 export const pause: Command = {
-  usage: "land pause --reason <text> [--target <branch>]",
   about:
     "Stops landings on a target: whoever runs the queue is told by whom and why, and a run that is under way ends before\nits next landing. Entries can be added meanwhile. By those whom policy.land allows.",
   flags: {
     ...targetFlag("of the queue for this branch (else land.target, else main)"),
-    reason: { value: "<text>", meaning: "why; told to everybody who is refused, and logged" },
+    reason: {
+      value: "<text>",
+      isRequired: true,
+      meaning: "why; told to everybody who is refused, and logged",
+    },
   },
   examples: ['cotenant land pause --reason "release in progress" --agent-id human:ada'],
   words: { min: 0, max: 0 },
@@ -178,7 +180,6 @@ export const pause: Command = {
 };
 
 export const resume: Command = {
-  usage: "land resume [--target <branch>]",
   about: "Lets landings on a target go on after 'land pause'. By those whom policy.land allows.",
   flags: {
     ...targetFlag("of the queue for this branch (else land.target, else main)"),

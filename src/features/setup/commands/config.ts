@@ -16,7 +16,7 @@ import {
 } from "../operations";
 
 export const show: Command = {
-  usage: "config show [<section>|<key>] [--changed]",
+  positional: "[<section>|<key>]",
   about:
     "Shows every setting, what it is, and where it came from: a flag, the environment, this repository's\n.cotenant/config.toml, your own config.toml or agent.toml, the machine's, or the default.",
   flags: { changed: { meaning: "only what is not the default" } },
@@ -55,7 +55,7 @@ export const show: Command = {
 };
 
 export const get: Command = {
-  usage: "config get <key>",
+  positional: "<key>",
   about: "Prints one setting's value, and nothing else.",
   flags: {},
   examples: ["cotenant config get coordination.default_ttl_secs"],
@@ -76,7 +76,7 @@ const GLOBAL = {
 };
 
 export const set: Command = {
-  usage: "config set [--global] <key> <value>",
+  positional: "<key> <value>",
   about:
     "Sets one setting in this repository's .cotenant/config.toml, or with --global in your own. Comments and\neverything else in the file stay. A list is separated by commas and replaces the one\nthat was there, a table is name=value,name=value.",
   flags: GLOBAL,
@@ -116,7 +116,7 @@ async function afterwards(
 }
 
 export const reset: Command = {
-  usage: "config reset [--global] <key>",
+  positional: "<key>",
   about: "Takes one setting out of the file, so that the next source or the default decides again.",
   flags: GLOBAL,
   examples: ["cotenant config reset coordination.default_ttl_secs"],
@@ -133,7 +133,6 @@ export const reset: Command = {
 };
 
 export const showHierarchy: Command = {
-  usage: "config show-hierarchy",
   about:
     "Shows the types of issues (type: labels) from the broadest to the narrowest, as types.hierarchy has them.\n'cotenant config set types.hierarchy …' changes it, under the lease scope:types.",
   flags: {},
@@ -169,7 +168,6 @@ export const showHierarchy: Command = {
 };
 
 export const validate: Command = {
-  usage: "config validate",
   about:
     "Reads every source of configuration and says what is wrong in it, with file, line and the nearest known key.",
   flags: {},

@@ -5,7 +5,6 @@ import { count } from "../../../kernel/printing";
 import { ENFORCE_MODES, init as prepare, refuseUnknownMode, deinit as undo } from "../operations";
 
 export const init: Command = {
-  usage: "init [--agents <names>] [--hooks] [--enforce off|warn|strict]",
   about:
     "Prepares this repository: makes .cotenant/ with a commented config.toml, .gitignore and .gitattributes, the\ncontrol plane below the Git directory, and tells Git how to merge issues in this clone. Doing it again changes nothing.",
   flags: {
@@ -77,7 +76,6 @@ function step(command: string, meaning: string): string {
 }
 
 export const deinit: Command = {
-  usage: "deinit [--purge] [--snapshots] [--dry-run]",
   about:
     "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, our lines in its hooks and in settings of harnesses, and what Git was told about merging issues.\nIssues, configuration and whatever Git has in .cotenant/ stay: they are versioned with the code. Your claims are given\nback on the ledger first. Refused while somebody else holds or waits for a lease, while a claim cannot be given back, and while there\nare snapshots, unless --snapshots says that they may go. Run again, it finishes what was interrupted, or finds nothing to undo.",
   flags: {

@@ -14,7 +14,6 @@ import {
 } from "../operations";
 
 export const command: Command = {
-  usage: "trust [--list] [--revoke]",
   about:
     "Allows what this repository's .cotenant/config.toml loosens, and the commands that it and the gates name, in this\nclone: all that 'cotenant trust --list' shows as waiting, so read that first; what is not wanted is taken out of the\nfile instead. What changes later needs to be trusted again.",
   flags: {

@@ -12,7 +12,6 @@ import { type Pruning, history as snapshotHistory, snapshot as snapshots } from 
 import { bytesText, noteLines, noteText, shownPath, snapshotJson, warningWords } from "./output";
 
 export const snapshot: Command = {
-  usage: "snapshot [-m <text>] [--tag <name>]… [--consistency quiesced|best_effort] [--ignored]",
   about:
     "Keeps this worktree as it is: every file that Git tracks or would add, with --ignored the rest too, with\npermissions, links and empty directories, the index and the commit. It goes to Git's objects under\nrefs/cotenant/snapshots/; your branches, index and stash are not touched. Takes a free writer lock meanwhile.\n'cotenant history' shows the snapshots that there are, 'cotenant restore' brings one back.",
   flags: {
@@ -61,7 +60,7 @@ export const snapshot: Command = {
 const MARKS = { added: "A", removed: "D", changed: "M", mode: "m" } as const;
 
 export const diff: Command = {
-  usage: "snapshot diff <snapshot> [<snapshot>] [--patch]",
+  positional: "<snapshot> [<snapshot>]",
   about:
     "Shows which files differ between two snapshots, or between one and this worktree as it is now. A: added, D: removed,\nM: changed, m: only its permissions. --patch shows the changes themselves, between two. Writes nothing.",
   flags: { patch: { meaning: "the changes line by line, as 'git diff' has them; of two snapshots only" } },
@@ -98,7 +97,7 @@ function comparedJson({ path, difference, before, after }: Compared): Record<str
 }
 
 export const prune: Command = {
-  usage: "snapshot prune [<snapshot>…] [--older-than <age>] [--manual] [--keep <n>] [--all] [--run <plan>]",
+  positional: "[<snapshot>…]",
   about:
     "Shows which snapshots would go, and removes them when it is run again with the plan's id: nothing goes that was not\nshown. Without more: automatic ones beyond snapshot.keep_automatic. Tagged ones, the last of each worktree and what\nwas kept of removed worktrees go only by name.",
   flags: {
@@ -145,7 +144,6 @@ function pruningText({ doomed, planId, removed }: Pruning): string {
 }
 
 export const history: Command = {
-  usage: "history [--all] [--worktree <worktree>] [--tag <name>] [--limit <n>]",
   about:
     "Shows the snapshots of this worktree, newest first, and what came after what. A ! marks those that are best effort\nor hold repositories by their commit alone. Writes nothing, and takes no lock.",
   flags: {

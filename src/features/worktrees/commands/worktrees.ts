@@ -15,7 +15,6 @@ import { type CreatedWorktree, type Removed, worktree } from "../operations";
 import { type Dirt, isDirty, type Surveyed } from "../survey";
 
 export const info: Command = {
-  usage: "worktree info",
   about: "Shows this worktree's identity and what is leased from it. Writes nothing.",
   flags: {},
   examples: ["cotenant worktree info"],
@@ -51,7 +50,6 @@ export const info: Command = {
 };
 
 export const list: Command = {
-  usage: "worktree list [--quick]",
   about:
     "Lists all worktrees of this repository: who works there and with how many leases, who holds the writer lock, what is\nnot committed, and how far the branch is from its upstream or from the main worktree's branch. Writes nothing.",
   flags: { quick: { meaning: "without asking Git for changes and distances" } },
@@ -137,7 +135,6 @@ function surveyedJson(one: Surveyed): Record<string, unknown> {
 }
 
 export const init: Command = {
-  usage: "worktree init",
   about:
     "Gives this worktree its identity now. Any writing command does it by itself. Where another worktree of the repository\nhas the same one, this one gets a new one.",
   flags: {},
@@ -155,7 +152,7 @@ export const init: Command = {
 };
 
 export const create: Command = {
-  usage: "worktree create [<branch>] [--issue <id> [--claim]] [--base <commit>] [--path <directory>]",
+  positional: "[<branch>]",
   about:
     "Makes a worktree for a branch, new or not, beside the main one. With --issue it is for that issue, which may name the\nbranch; --claim claims it from there, and a claim that you have already moves along. It gets the ignored files that worktree.copy names from the main worktree,\nand worktree.setup is run in it, if this clone trusts that. Harnesses that ask before each write here, or in the main\nworktree, ask there too. Many may be made at once.",
   flags: {
@@ -248,7 +245,7 @@ function guardLines(plans: readonly SitePlan[]): string[] {
 }
 
 export const remove: Command = {
-  usage: "worktree remove <worktree> [--no-snapshot] [--ignored]",
+  positional: "<worktree>",
   about:
     "Takes a worktree away. Whatever it has that exists nowhere else is kept as a snapshot first: changes, new files,\nwhat is staged, commits that no branch leads to; with --ignored also what Git ignores, which is gone otherwise. Its\nbranch stays. Refused while somebody else holds leases from it. Of one that was deleted by hand, Git's record goes; whatever is in\nits place by now is not touched.",
   flags: {
@@ -305,7 +302,7 @@ function releasedLines(keys: readonly LeaseKey[]): string[] {
 }
 
 export const access: Command = {
-  usage: "worktree access [exclusive|shared]",
+  positional: "[exclusive|shared]",
   about:
     "Shows or sets how this worktree is written. exclusive, the default: one writer at a time, by lock. shared: no lock,\nat everybody's own risk; snapshots are best effort there, and nothing is restored in place.",
   flags: {},

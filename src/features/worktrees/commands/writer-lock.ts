@@ -17,7 +17,7 @@ import { lockRecord } from "../writer-lock";
 const ONE_WORKTREE = { words: { min: 0, max: 1 }, completes: ["worktree"] } as const;
 
 export const lock: Command = {
-  usage: "worktree lock [<worktree>] [--ttl <secs>] [--wait [--timeout <secs>]]",
+  positional: "[<worktree>]",
   about:
     "Takes a worktree's writer lock: until it is given back or runs out, nobody else takes snapshots there, restores\nthem in place or removes it. One that has run out is taken over, and what is there then is kept as a snapshot.",
   flags: ACQUIRE_FLAGS,
@@ -27,7 +27,7 @@ export const lock: Command = {
 };
 
 export const renew: Command = {
-  usage: "worktree renew [<worktree>] [--ttl <secs>]",
+  positional: "[<worktree>]",
   about:
     "Extends a writer lock that you hold. One that has run out is not renewed: lock it again, and look first.",
   flags: { ...HOLDER_FLAGS, ...RENEW_FLAGS },
@@ -43,7 +43,7 @@ export const renew: Command = {
 };
 
 export const unlock: Command = {
-  usage: "worktree unlock [<worktree>]",
+  positional: "[<worktree>]",
   about: "Gives a writer lock back. It is free at once. Only its holder can.",
   flags: { ...HOLDER_FLAGS, ...REASON_FLAG },
   examples: ["cotenant worktree unlock"],
@@ -58,7 +58,7 @@ export const unlock: Command = {
 };
 
 export const steal: Command = {
-  usage: "worktree steal [<worktree>] [--ttl <secs>]",
+  positional: "[<worktree>]",
   about:
     "Takes over a writer lock that has run out. A live one cannot be stolen, by nobody. The new lock's token is higher,\nthe log says from whom it was taken, and what is in the worktree is kept as a snapshot first.",
   flags: ACQUIRE_FLAGS,
