@@ -43,6 +43,7 @@ export type { LeaseKey } from "./kernel/keys";
 export type { Lease } from "./kernel/lease";
 export type { Pause } from "./kernel/pause";
 export type { Proposal } from "./kernel/proposals";
+export type { AgentDoctor, AgentInstall, Operations } from "./operations";
 
 /** The paths of Node and of the program `cotenant`. */
 export interface ProgramPlace {

@@ -1,7 +1,9 @@
 import type { Workspace } from "./coordinator/workspace";
+import { CotenantError } from "./errors/cotenant-error";
 import type { DispatchRequest } from "./features/dispatch/operations";
 import type { Installed } from "./features/installer/files";
 import type { HarnessName } from "./identity/harness";
+import { printable } from "./kernel/ids";
 
 const doctor = () => import("./features/doctor/operations");
 const issues = () => import("./features/issues/operations");
@@ -38,15 +40,19 @@ export const OPERATIONS = {
   config: async () => {
     const { oneSetting, resetSetting, setSetting, shownSettings, survey, validateSettings } = await setup();
     return {
-      show: ({ surroundings }: Workspace, word?: string) => shownSettings(surroundings, word),
-      get: ({ surroundings }: Workspace, key: string) => oneSetting(surroundings, key),
+      /** A section or a key; everything, where none is named. */
+      show: ({ surroundings }: Workspace, { key }: { readonly key?: string } = {}) =>
+        shownSettings(surroundings, key),
+      get: ({ surroundings }: Workspace, { key }: { readonly key: string }) => oneSetting(surroundings, key),
       set: (workspace: Workspace, request: Parameters<typeof setSetting>[1]) =>
         setSetting(whereabouts(workspace), request),
       reset: (workspace: Workspace, request: Parameters<typeof resetSetting>[1]) =>
         resetSetting(whereabouts(workspace), request),
       showHierarchy: ({ surroundings }: Workspace) => survey(surroundings),
-      validate: ({ surroundings }: Workspace, onProblem: (words: string) => void = () => {}) =>
-        validateSettings(surroundings, onProblem),
+      validate: (
+        { surroundings }: Workspace,
+        { onProblem = () => {} }: { readonly onProblem?: (words: string) => void } = {},
+      ) => validateSettings(surroundings, onProblem),
     };
   },
   trust: async () => (await setup()).trust,
@@ -59,7 +65,8 @@ export const OPERATIONS = {
       config: ({ surroundings }: Workspace) => validate(surroundings, "config"),
       divergence: ({ surroundings }: Workspace) => validate(surroundings, "divergence"),
       all: ({ surroundings }: Workspace) => validate(surroundings, "all"),
-      commits: (workspace: Workspace, range: string) => validateCommits(whereabouts(workspace), range),
+      commits: (workspace: Workspace, { range }: { readonly range: string }) =>
+        validateCommits(whereabouts(workspace), range),
     };
   },
   guard: async () => {
@@ -71,13 +78,15 @@ export const OPERATIONS = {
         guard.checkPaths(workspace, world(workspace), request),
       stop: async (workspace: Workspace) =>
         guard.stopSession(await guard.ownWorktree(workspace, world(workspace))),
-      end: async (workspace: Workspace, how: "ended" | "failed" = "ended") =>
-        guard.endSession(await guard.ownWorktree(workspace, world(workspace)), how),
+      end: async (workspace: Workspace, { failed = false }: { readonly failed?: boolean } = {}) =>
+        guard.endSession(await guard.ownWorktree(workspace, world(workspace)), failed ? "failed" : "ended"),
       status: guard.guardStatus,
       report: guard.blockedContentions,
-      retry: (workspace: Workspace, paths: readonly string[] = []) =>
+      /** Of these paths, or of all that are blocked. */
+      retry: (workspace: Workspace, { paths = [] }: { readonly paths?: readonly string[] } = {}) =>
         guard.retryBlocked(workspace, world(workspace), paths),
-      settle: guard.settleSeenViolations,
+      settle: (workspace: Workspace, { violations }: { readonly violations: readonly string[] | "all" }) =>
+        guard.settleSeenViolations(workspace, violations),
     };
   },
   hooks: async () => {
@@ -100,7 +109,7 @@ export const OPERATIONS = {
     const around = (workspace: Workspace) => ({ surroundings: workspace.surroundings, workspace });
     return {
       install: async (workspace: Workspace, request: AgentInstall) => {
-        const { harnesses, via = "program", shared = false, isDry = false, program } = request;
+        const { harnesses, via = "program", shared = false, print: isDry = false, program } = request;
         const desk = agents.projectDesk(workspace);
         const wish = { way: via, shared, program: program.program };
         const way = await chooseWay(desk, harnesses, wish);
@@ -120,18 +129,19 @@ export const OPERATIONS = {
         await settleDoor(desk);
         return removed;
       },
-      list: (workspace: Workspace, harnesses: readonly HarnessName[] = HARNESS_NAMES) =>
-        agents.listAgents(around(workspace), harnesses, guardPlaceIn(workspace)),
-      /** Without `isTrying`, only the settings are looked at. */
+      list: (
+        workspace: Workspace,
+        { harnesses = HARNESS_NAMES }: { readonly harnesses?: readonly HarnessName[] } = {},
+      ) => agents.listAgents(around(workspace), harnesses, guardPlaceIn(workspace)),
       doctor: async (workspace: Workspace, request: AgentDoctor) => {
-        const { harnesses = HARNESS_NAMES, isTrying = false, program } = request;
+        const { harnesses = HARNESS_NAMES, canary = false, program } = request;
         const { runCanary } = await import("./features/harnesses/real-canary/played-session");
         const { git } = workspace.surroundings;
         return agents.examineAgents(around(workspace), {
           harnesses,
           areNamed: request.harnesses !== undefined,
           hookBase: guardPlaceIn(workspace),
-          trying: isTrying
+          trying: canary
             ? {
                 fly: (one, env) => runCanary(one, { program: program.program, git, env }),
                 daemon: () => guardDaemon(workspace),
@@ -159,8 +169,8 @@ export const OPERATIONS = {
   exec: async () => (await import("./features/exec/operations")).exec,
   doctor: async () => {
     const { diagnosis } = await doctor();
-    return ({ surroundings }: Workspace, { isStrict = false }: { readonly isStrict?: boolean } = {}) =>
-      diagnosis(surroundings, isStrict);
+    return ({ surroundings }: Workspace, { strict = false }: { readonly strict?: boolean } = {}) =>
+      diagnosis(surroundings, strict);
   },
   recover: async () => (await doctor()).recoverLog,
   gc: async () => (await doctor()).gc,
@@ -171,15 +181,16 @@ export interface AgentInstall {
   readonly via?: string;
   /** In settings that are committed. */
   readonly shared?: boolean;
-  readonly isDry?: boolean;
+  /** Only says what would be written. */
+  readonly print?: boolean;
   /** What the settings are to start. */
   readonly program: Installed;
 }
 
 export interface AgentDoctor {
   readonly harnesses?: readonly HarnessName[];
-  /** Plays a session through what is installed. */
-  readonly isTrying?: boolean;
+  /** Plays a session through what is installed; else only the settings are looked at. */
+  readonly canary?: boolean;
   readonly program: Installed;
 }
 
@@ -221,30 +232,45 @@ export type Operations = {
 
 export function operationsIn(workspace: Workspace): Operations {
   return Object.fromEntries(
-    Object.entries(OPERATIONS).map(([word, load]) => [word, bound(workspace, load)]),
+    Object.entries(OPERATIONS).map(([word, load]) => [word, bound(workspace, word, load)]),
   ) as unknown as Operations;
 }
 
 type Loaded = Readonly<Record<string, unknown>>;
 
-function bound(workspace: Workspace, load: () => Promise<unknown>): unknown {
+function bound(workspace: Workspace, word: string, load: () => Promise<unknown>): unknown {
   const call =
-    (find: (loaded: Loaded) => unknown) =>
-    async (...request: unknown[]): Promise<unknown> => {
+    (name: string, find: (loaded: Loaded) => unknown) =>
+    async (request: unknown = {}): Promise<unknown> => {
       try {
-        const operation = find((await load()) as Loaded) as (...given: unknown[]) => unknown;
-        return await operation(workspace, ...request);
+        const operation = find((await load()) as Loaded);
+        if (typeof operation !== "function")
+          throw new CotenantError("E_USAGE", `there is no operation ${printable(name)}`, {
+            hint: "operations have the words of commands, in camel case: 'cotenant help' lists them",
+          });
+        return await operation(workspace, request);
       } catch (error) {
         const { explained } = await import("./coordinator/explained");
-        throw await explained(error, workspace);
+        throw await explained(asError(error), workspace);
       }
     };
   return new Proxy(
-    call((loaded) => loaded),
+    call(word, (loaded) => loaded),
     {
       // Whatever is awaited is asked for `then`.
       get: (_, verb) =>
-        verb === "then" || typeof verb === "symbol" ? undefined : call((loaded) => loaded[verb]),
+        verb === "then" || typeof verb === "symbol"
+          ? undefined
+          : call(`${word}.${verb}`, (loaded) => loaded[verb]),
     },
   );
+}
+
+/** A request of another shape than its type says fails somewhere inside: callers get one sort of error all the same. */
+function asError(error: unknown): unknown {
+  if (!(error instanceof TypeError)) return error;
+  return new CotenantError("E_INTERNAL", error.message, {
+    hint: "compare the request with its type; if it fits, this is a bug of cotenant's",
+    cause: error,
+  });
 }

@@ -11,7 +11,7 @@ export interface Watched {
 }
 
 export interface WatchedPlace {
-  /** Of the directory that is watched: one that has taken its place since is another. */
+  /** Of the directory that is watched, to notice when another one has taken its place. */
   readonly inode: number;
   /** Names in it that may not be as the cache says. */
   readonly changed: readonly string[];
@@ -26,7 +26,7 @@ export interface WatchedQuestion {
 
 /** Lets those who keep a cache of many files look only at what has changed. Whoever is not sure says nothing. */
 export interface FolderWatcher {
-  /** To look at fewer files than this is quicker than to ask. */
+  /** Below this many files, looking is faster than asking. */
   readonly worthFrom: number;
   /** Null: look at everything. */
   ask(question: WatchedQuestion): Promise<Watched | null>;

@@ -7,7 +7,7 @@ import { daemonPlace, readRecord } from "./place";
 /** How long the daemon has to answer. To look at thousands of files takes as long. */
 const ANSWER_WITHIN_MS = 100;
 
-/** What is told saves the next command much more than that. */
+/** Worth the wait: it saves the next command more. */
 const TAKE_WITHIN_MS = 1_000;
 /** When one is asked again that did not answer. */
 const ASK_AGAIN_MS = 5_000;
@@ -23,7 +23,7 @@ export function daemonFolderWatcher(workspace: Workspace): Pick<FolderWatcher, "
   });
 }
 
-/** Asks the daemon. Whatever goes wrong means only that nobody is sure. */
+/** Asks the daemon. If anything goes wrong, the answer is "unknown". */
 class DaemonFolderWatcher implements Pick<FolderWatcher, "ask" | "tell"> {
   readonly #connect: () => DaemonConnection | null;
   #connection: DaemonConnection | null = null;

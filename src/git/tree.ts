@@ -60,7 +60,7 @@ export function encodeTree(entries: Iterable<TreeEntry>): Uint8Array {
   return content;
 }
 
-/** Mostly they are: a tree was read in this order, and one of its entries replaced. */
+/** Usually sorted already: a tree was read in this order, and one of its entries replaced. */
 function inOrder(entries: TreeEntry[]): TreeEntry[] {
   const names = entries.map(sortName);
   const isSorted = names.every((name, i) => i === 0 || names[i - 1]! <= name);

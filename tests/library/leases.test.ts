@@ -113,7 +113,7 @@ describe("a request about leases, by the library and by the program", () => {
     row({ words: `claim acquire ${DONE}`, ask: ({ claim }) => claim.acquire({ issue: DONE }) }),
     row({
       words: `claim acquire ${DONE} --reopen`,
-      ask: ({ claim }) => claim.acquire({ issue: DONE, isReopening: true }),
+      ask: ({ claim }) => claim.acquire({ issue: DONE, reopen: true }),
       json: (claimed) => ({ ...grantJson(claimed), left: claimed.abandoned }),
     }),
     row({ words: "claim acquire nothing", ask: ({ claim }) => claim.acquire({ issue: "nothing" }) }),

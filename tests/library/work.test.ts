@@ -150,7 +150,7 @@ describe("a request about work, by the library and by the program", () => {
       agent: EVA,
       ask: ({ config }) => config.set({ key: "coordination.default_ttl", text: "1200", isGlobal: false }),
     }),
-    row({ words: "config get nothing", ask: ({ config }) => config.get("nothing") }),
+    row({ words: "config get nothing", ask: ({ config }) => config.get({ key: "nothing" }) }),
     row({
       words: "status",
       before: [`${BOB} lock acquire a.txt`, `${ADA} claim acquire ${ONE}`],
@@ -162,7 +162,11 @@ describe("a request about work, by the library and by the program", () => {
       before: [`${BOB} lock acquire a.txt`],
       ask: ({ guard }) => guard.check({ paths: ["a.txt"], patienceMs: 0 }),
     }),
-    row({ words: "guard settle nothing", agent: EVA, ask: ({ guard }) => guard.settle(["nothing"]) }),
+    row({
+      words: "guard settle nothing",
+      agent: EVA,
+      ask: ({ guard }) => guard.settle({ violations: ["nothing"] }),
+    }),
     row({ words: "sync --status", ask: ({ sync }) => sync({ action: "status" }) }),
     row({ words: "dispatch stop", ask: ({ dispatch }) => dispatch.stop({ how: "drain" }) }),
     row({ words: `dispatch logs ${ONE}`, ask: ({ dispatch }) => dispatch.logs({ issue: ONE }) }),

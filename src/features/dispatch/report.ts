@@ -72,7 +72,7 @@ export interface DispatchOptions {
   readonly onStop: (how: StopHow) => void;
 }
 
-/** How a claim went, as seed 004 names it. */
+/** How a claim went. */
 export interface ClaimOutcome {
   readonly success: boolean;
   readonly reason: string | null;

@@ -36,7 +36,7 @@ export interface Named {
   readonly isEntry?: boolean;
 }
 
-/** By the worktree that each path really lies in. What lies in none, or is not Git's business, is left out. */
+/** Groups paths by the worktree that they really lie in. What lies in none, or is not Git's business, is left out. */
 export async function locate(world: World, cwd: string, named: readonly Named[]): Promise<Group[]> {
   const { files } = world.platform;
   const groups = new Map<string, { repository: Repository; targets: Map<string, WriteTarget> }>();
@@ -49,7 +49,7 @@ export async function locate(world: World, cwd: string, named: readonly Named[])
     const around = kind === "directory" ? whole : (parentOf(whole) ?? "/");
     const repository = await repositoryOf(world, around);
     if (repository === null) continue;
-    // What is a link by now is one that is not to be followed.
+    // Still a link here: the link itself is meant.
     const place = await (kind === "symlink" ? linkIn : canonicalIn)(world, repository, whole);
     const target = isRefusal(place) ? null : targetOf(repository, place, mode);
     if (target === null) continue;

@@ -35,7 +35,7 @@ export interface CandidateTools {
 }
 
 const MERGE_MS = 5 * 60_000;
-/** A rebase of more is nobody's branch of today. */
+/** A longer branch is almost certainly a mistake. */
 const MOST_REPLAYED = 1_000;
 
 /** Puts an entry onto a commit, without a checkout. Nothing refers to what is made. */
@@ -95,7 +95,7 @@ async function commitsOf(
   const commits = await reader.read(await reader.list({ names: [commit], options }));
   const told: Told[] = [];
   for (const { oid, message } of commits) {
-    // A merge names nobody but whoever lands it.
+    // A merge commit credits only the lander.
     const author = method === "merge" ? null : await authorOf(objects, oid);
     told.push({ oid, message, author: author === null ? "" : nameOf(author) });
   }

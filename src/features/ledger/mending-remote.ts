@@ -3,7 +3,7 @@ import { DamagedCopy, type LedgerCopy } from "./copy";
 import type { GitRemote } from "./git-remote";
 import type { ClaimRef, ClaimUpdate, LedgerRemote, Look, MadeUpdate, PushOutcome } from "./remote";
 
-/** For operations that can simply be begun again: on a damaged copy, once, on a new one. */
+/** Runs an operation that is safe to repeat; if the copy turns out to be damaged, replaces it and runs once more. */
 export async function mending<T>(
   copy: LedgerCopy,
   warn: (warning: string) => void,

@@ -38,7 +38,7 @@ export interface LeaseTerms extends ChangeRequest {
   /** Wait in the queue where somebody else holds it. */
   readonly wait?: Waiting | undefined;
   /** Of claims that are shared between machines: without asking the others. */
-  readonly isOffline?: boolean | undefined;
+  readonly offline?: boolean | undefined;
   /** Takes back what was begun, and rejects. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -116,7 +116,7 @@ export async function acquireLeases(workspace: Workspace, wish: Wish, terms: Lea
       holder,
       steal: wish.steal ?? false,
       aboveToken: wish.aboveToken ?? 0,
-      isOffline: terms.isOffline ?? false,
+      isOffline: terms.offline ?? false,
       ...(signal === undefined ? {} : { interrupted: signal }),
       wait: waitOf(terms),
     },

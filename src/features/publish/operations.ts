@@ -136,7 +136,13 @@ function inputOf(change: TreeChange, at: number): Input {
     }
     case "patch":
       return { op: "patch", patch: bytes(change.patch), name: `change ${at + 1}` };
-    default:
+    case "delete":
+    case "rename":
+    case "from-worktree":
       return change;
+    default:
+      throw new CotenantError("E_USAGE", `change ${at + 1} has no operation that is known`, {
+        hint: "its op is put, delete, rename, patch or from-worktree",
+      });
   }
 }

@@ -45,11 +45,11 @@ export { gateIn, trust, trustedValue, untrustedIn } from "./trust";
 
 export interface InitRequest {
   /** How strictly issue writes need a lease; null as it is. */
-  readonly enforce: string | null;
-  readonly hooks: boolean;
+  readonly enforce?: string | null;
+  readonly hooks?: boolean;
   /** Names of harnesses that are to ask before each write. */
-  readonly agents: readonly string[] | null;
-  readonly allowNetwork: boolean;
+  readonly agents?: readonly string[] | null;
+  readonly allowNetwork?: boolean;
   readonly program: Installed;
 }
 
@@ -82,7 +82,7 @@ export function refuseUnknownMode(enforce: string | null): void {
 /** Prepares a repository. Doing it again changes nothing. */
 export async function init(
   workspace: Workspace,
-  { enforce, hooks, agents: names, allowNetwork, program }: InitRequest,
+  { enforce = null, hooks = false, agents: names = null, allowNetwork = false, program }: InitRequest,
 ): Promise<Initialised> {
   // Before anything is written: a refusal leaves no trace.
   const desk = hooks ? await hooksOf(workspace) : null;
@@ -193,10 +193,11 @@ async function lacking(
 
 export interface DeinitRequest {
   /** Also files that `init` made and nobody has changed or given to Git. */
-  readonly purge: boolean;
+  readonly purge?: boolean;
   /** Also every snapshot. */
-  readonly snapshots: boolean;
-  readonly isDry: boolean;
+  readonly snapshots?: boolean;
+  /** Only says what would go. */
+  readonly dryRun?: boolean;
 }
 
 /** What went, or would go. */
@@ -222,7 +223,7 @@ export interface Deinitialised {
 /** Undoes what cotenant did to this clone. Run again, it finishes what was interrupted. */
 export async function deinit(
   workspace: Workspace,
-  { purge, snapshots: withSnapshots, isDry }: DeinitRequest,
+  { purge = false, snapshots: withSnapshots = false, dryRun: isDry = false }: DeinitRequest = {},
 ): Promise<Deinitialised> {
   const { store, repository, surroundings, coordinator } = workspace;
   const { platform } = surroundings;

@@ -99,7 +99,7 @@ async function write<T>(
   return done!;
 }
 
-/** Another command of this session may have given it back already, or will: taken over with a secret of its own. */
+/** Another command of this session may have released it already, or have taken it over with a secret of its own. */
 const NOT_OURS_TO_GIVE = ["E_NOT_FOUND", "E_LOCK_NOT_HELD"];
 
 async function giveBack(session: Session, key: LeaseKey, leaseId: LeaseId): Promise<void> {

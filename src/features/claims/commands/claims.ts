@@ -68,9 +68,9 @@ export const acquire: Command = {
         ...terms,
         issue: parsed.words[0]!,
         force: parsed.has("force"),
-        isReopening: parsed.has("reopen"),
-        onlyIfReady: parsed.has("if-ready"),
-        allowsBlocked: parsed.has("allow-blocked"),
+        reopen: parsed.has("reopen"),
+        ifReady: parsed.has("if-ready"),
+        allowBlocked: parsed.has("allow-blocked"),
       }),
     );
     const { abandoned, shortId } = claimed;

@@ -19,7 +19,7 @@ import { acquireLeases, checkedTerms, type LeaseTerms } from "../../locks/operat
 
 export interface CreateClaimedRequest extends CreateRequest, LeaseTerms {
   /** Claim it though it waits for another issue; needs a reason. */
-  readonly allowsBlocked?: boolean;
+  readonly allowBlocked?: boolean | undefined;
 }
 
 export interface CreatedClaim {
@@ -37,14 +37,14 @@ export async function createClaimed(
 ): Promise<CreatedClaim> {
   // Whatever can be told from the request alone is said before anything is written.
   const { requestId } = await checkedTerms(workspace, request, [], "claim");
-  if (request.allowsBlocked === true) givenReason(request.reason, "claiming an issue that waits for another");
+  if (request.allowBlocked === true) givenReason(request.reason, "claiming an issue that waits for another");
   const desk = await deskIn(workspace);
   const { reader } = desk;
   const others = await reader.ids();
   const ownId = requestId === null ? null : idForRequest(workspace.surroundings.platform, requestId);
   const draft = await draftOf(desk, request, ownId);
   const { id } = draft.issue;
-  if (request.allowsBlocked !== true)
+  if (request.allowBlocked !== true)
     refuseOpenNeeds(id, await openNeeds(reader, draft.dependencies), "claimed");
   const key = keyOfIssue(id);
   const granted = await acquireLeases(workspace, { keys: [key] }, request);

@@ -59,8 +59,14 @@ import { claimNext } from "./next";
 
 /** Claims: leases on issues. An issue is named by its id, short or whole, and its claim by the lease's id as well. */
 
-export interface ClaimRequest extends LeaseTerms, ClaimTerms {
+export interface ClaimRequest extends LeaseTerms {
   readonly issue: string;
+  /** Also one that is over, to bring it back. */
+  readonly reopen?: boolean | undefined;
+  /** Only what is ready, or was left. */
+  readonly ifReady?: boolean | undefined;
+  /** Also while it waits for another; needs a reason. */
+  readonly allowBlocked?: boolean | undefined;
   /** End somebody else's live claim; needs a reason and the policy's permission. */
   readonly force?: boolean;
 }
@@ -81,7 +87,7 @@ export interface TransferRequest extends HolderRequest, LeaseNamed {
   readonly toAgent: string;
   /** By its id, directory or branch. Default: the caller's. */
   readonly toWorktree?: string | undefined;
-  readonly reason: string | undefined;
+  readonly reason?: string | undefined;
 }
 
 export interface Evicted extends Change {
@@ -111,15 +117,15 @@ export interface AllClaims extends Claims {
 
 export const claim = {
   async acquire(workspace: Workspace, request: ClaimRequest): Promise<Claimed> {
-    const { issue: typed, isReopening, onlyIfReady, allowsBlocked, force } = request;
+    const { issue: typed, reopen, ifReady, allowBlocked, force } = request;
     const id =
-      request.isOffline === true
+      request.offline === true
         ? await meantId(await issuesIn(workspace), typed)
         : await meantForClaim(workspace, typed);
     const reader = await issuesIn(workspace);
-    const terms: ClaimTerms = { isReopening, onlyIfReady, allowsBlocked };
+    const terms: ClaimTerms = { isReopening: reopen, onlyIfReady: ifReady, allowsBlocked: allowBlocked };
     const found = await claimable(reader, id, terms);
-    if (allowsBlocked === true) givenReason(request.reason, "claiming an issue that waits for another");
+    if (allowBlocked === true) givenReason(request.reason, "claiming an issue that waits for another");
     const workers = await workersOn(workspace, id);
     const me = await workspace.actorOrNull();
     const held = workers.claims.get(id);
@@ -179,7 +185,7 @@ export const claim = {
   /** Ends somebody's lease of any kind. Where others have to agree first: `E_APPROVAL_NEEDED`, and it is proposed. */
   async forceEvict(
     workspace: Workspace,
-    request: ChangeRequest & LeaseNamed & { readonly reason: string | undefined },
+    request: ChangeRequest & LeaseNamed & { readonly reason?: string | undefined },
   ): Promise<Evicted> {
     const ref = await evictedRef(workspace, request.claim);
     const reason = givenReason(request.reason, "ending somebody's lease");

@@ -81,7 +81,7 @@ export async function createAndClaim(context: Context, parsed: Parsed): Promise<
   const workspace = await context.workspace();
   const request = await createFrom(parsed);
   const { created, granted } = await withTerms(context, parsed, (terms) =>
-    createClaimed(workspace, { ...request, ...terms, allowsBlocked: parsed.has("allow-blocked") }),
+    createClaimed(workspace, { ...request, ...terms, allowBlocked: parsed.has("allow-blocked") }),
   );
   const claimed = grantOutput(context, parsed, granted, "claim");
   const lines = [context.quiet ? created.shortId : createdText(created), claimed.text];

@@ -32,7 +32,7 @@ export interface CreateRequest extends ChangeRequest, FieldsRequest {
 
 export interface CreatedIssue extends Draft {
   readonly shortId: string;
-  /** Its file, from the worktree's root. */
+  /** Its file. */
   readonly path: string;
   readonly replayed: boolean;
 }

@@ -67,7 +67,7 @@ export function mergeIssueTexts(
   return { text, contradictions, comment: commentOf(kept, other, contradictions, sha256) };
 }
 
-/** Only one side has it. What is none, or out of bounds, is not spread; one of a newer cotenant travels as it is. */
+/** Only one side has it. Text that is not a valid issue is not synced; one from a newer cotenant passes through unchanged. */
 function alone(here: string | null, there: string | null): MergedText {
   const text = here ?? there ?? "";
   const reading = decodeIssue(text);
@@ -83,7 +83,7 @@ function sameContent({ stamp: _, ...one }: Issue, { stamp: __, ...other }: Issue
   return isEqual(one, other);
 }
 
-/** What is one side's whole content stays as that side has written it, to the byte. */
+/** If the merge equals one side, that side's bytes are kept. */
 function asWritten(merged: Issue, texts: readonly string[], issues: readonly Issue[]): string {
   const same = texts.filter((_, i) => isEqual(issues[i], merged)).sort();
   return same[0] ?? encodeIssue(merged);

@@ -82,7 +82,7 @@ export function termsFrom(parsed: Parsed, onWait?: Waiting["onWait"]): LeaseTerm
     ttlSecs: parsed.whole("ttl"),
     reason: parsed.text("reason"),
     note: parsed.text("note"),
-    isOffline: parsed.has("offline"),
+    offline: parsed.has("offline"),
     wait: waitingFrom(parsed, onWait),
   };
 }

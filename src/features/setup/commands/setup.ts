@@ -95,7 +95,7 @@ export const deinit: Command = {
     const gone = await undo(workspace, {
       purge: parsed.has("purge"),
       snapshots: parsed.has("snapshots"),
-      isDry,
+      dryRun: isDry,
     });
     const { staying, settings, hooks, agents, ownLeases, givenBack } = gone;
     const removed = [...gone.controls, ...gone.files];
