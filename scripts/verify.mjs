@@ -142,7 +142,7 @@ const rooms = {
 process.on("exit", clear);
 
 function makeRoom(parent) {
-  const room = realpathSync(mkdtempSync(join(parent, "cotenant-verify-")));
+  const room = realpathSync(mkdtempSync(join(parent, "verify-")));
   // Some go on as another user there.
   chmodSync(room, 0o1777);
   return room;

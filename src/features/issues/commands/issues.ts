@@ -215,8 +215,8 @@ export const update = changeCommand({
   about:
     "Changes an issue that you have claimed. An issue that is done and has gates to pass becomes gated, and done\nwhen the last one is passed. 'cotenant close <id>' is short for --state done --release,\n'cotenant in-progress <id>' for --state in_progress.",
   flags: {
-    ...FIELD_FLAGS,
     state: { value: "<state>", choices: ISSUE_STATES, meaning: `one of ${ISSUE_STATES.join(", ")}` },
+    ...FIELD_FLAGS,
     label: { value: "<ns:value>", many: true, meaning: "add a label" },
     "remove-label": { value: "<ns:value>", many: true, meaning: "take a label away" },
     "remove-file": { value: "<path>", many: true, meaning: "a file that it does not change after all" },
