@@ -1,12 +1,15 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
 import { SEPARATOR } from "../../src/daemon/guard-files";
 import { LARGEST_BODY } from "../../src/daemon/guard-http";
 import { Prng } from "../../testing/simulator/prng";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { type Asked, GuardStage, post, type RawHttp } from "./guard-stage";
+
+const it = oneIn(3);
 
 let stage: GuardStage;
 const clients: RawHttp[] = [];

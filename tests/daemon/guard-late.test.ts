@@ -2,16 +2,19 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as net from "node:net";
 import * as path from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import { guardPatienceMs, SOCKET_HOST } from "../../src/daemon/guard-files";
 import { GuardHttp } from "../../src/daemon/guard-http";
 import { deadlineMs, HARNESSES } from "../../src/features/guard/harness";
 import { GuardedAgent, SILENT } from "../support/guard";
+import { oneIn } from "../support/one-in";
 import { until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { gitWithDoor, UNTIL_GO } from "../support/slow-git";
 import { GuardStage, post, RawHttp, TOKEN } from "./guard-stage";
+
+const it = oneIn(3);
 
 let stage: GuardStage;
 let repo: TestRepo;

@@ -1,10 +1,13 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { runHook } from "../../src/features/guard/run";
 import { GuardedAgent, harnessProcess, reasonOf, SILENT, TestClock, toldIn } from "../support/guard";
+import { oneIn } from "../support/one-in";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+
+const it = oneIn(3);
 
 let repo: TestRepo;
 let clock: TestClock;

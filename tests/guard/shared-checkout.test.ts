@@ -1,10 +1,13 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { GuardedAgent, harnessProcess, reasonOf, SILENT, toldIn } from "../support/guard";
+import { oneIn } from "../support/one-in";
 import { PROGRAM } from "../support/program";
 import { TestRepo } from "../support/repo";
+
+const it = oneIn(3);
 
 let repo: TestRepo;
 beforeEach(() => {
