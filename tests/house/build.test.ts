@@ -36,7 +36,7 @@ beforeEach(() => {
   write("src/features/hooks/entry/quick-hook.ts", "export const isNothingToDo = () => false;\n");
   write("src/features/guard/entry/quick-guard.ts", "export const beginGuard = () => null;\n");
   write("src/features/guard/shell/walk.ts", "export const readCommand = () => null;\n");
-  write("src/features/hooks/installing/mend.ts", "export const mendHooks = () => null;\n");
+  write("src/features/hooks/installation/mend.ts", "export const mendHooks = () => null;\n");
   write("src/features/harnesses/real-canary/real-canary.ts", "export const runRealCanaries = () => [];\n");
   write("src/daemon/start-for-hooks.ts", "export const startForHooks = () => {};\n");
   write("src/features/guard/entry/guard-main.ts", 'console.log("guarded");\n');
