@@ -35,8 +35,15 @@ export const OPERATIONS = {
   doc: async () => onDesk((await issues()).doc),
   query: async () => onDesk((await issues()).query),
   graph: async () => onDesk((await issues()).graph),
-  search: async () => onDesk({ search: (await issues()).search }).search,
-  gate: async () => onDesk((await import("./features/gates/operations")).gate),
+  search: async () => {
+    const { search } = await issues();
+    const { nodeRunWithin: runWithin } = await import("./platform/node/run-within");
+    return onDesk({ search }, async () => ({ runWithin })).search;
+  },
+  gate: async () => {
+    const { gate } = await import("./features/gates/operations");
+    return onDesk(gate, async ({ surroundings }) => ({ commands: await surroundings.tools.commands() }));
+  },
   config: async () => {
     const { oneSetting, resetSetting, setSetting, shownSettings, survey, validateSettings } = await setup();
     return {
@@ -205,14 +212,16 @@ type OnDesk<Group> = {
     : never;
 };
 
-function onDesk<Group extends object>(group: Group): OnDesk<Group> {
+/** `more`: what the group needs besides. */
+function onDesk<Group extends object>(
+  group: Group,
+  more: (workspace: Workspace) => Promise<object> = async () => ({}),
+): OnDesk<Group> {
   const onOne =
     (operation: (...given: unknown[]) => unknown) =>
     async (workspace: Workspace, ...request: unknown[]) => {
       const { deskIn } = await import("./features/issues/desk");
-      const { nodeRunWithin: runWithin } = await import("./platform/node/run-within");
-      const commands = await workspace.surroundings.tools.commands();
-      return operation({ ...(await deskIn(workspace)), commands, runWithin }, ...request);
+      return operation({ ...(await deskIn(workspace)), ...(await more(workspace)) }, ...request);
     };
   return Object.fromEntries(
     Object.entries(group).map(([verb, operation]) => [verb, onOne(operation)]),

@@ -66,8 +66,6 @@ export interface Proof {
 export class Session {
   readonly #keyring: Keyring;
   readonly #mayTake: (key: LeaseKey) => void;
-  /** The secret made by the last acquire, for callers that were asked to show it. */
-  lastSecret: string | null = null;
   #nextUpkeepMs = 0;
 
   constructor(
@@ -103,7 +101,6 @@ export class Session {
       if (leases !== null && !(await this.#areLeftBehind(leases, actor.holder))) {
         if (options.upkeep !== false) await this.#showLife();
         const secret = owned.find((p) => p.leaseId === leases[0]?.leaseId)?.secret ?? null;
-        this.lastSecret = secret;
         const grant = { leases, changed: false, replayed: false, ended: [], waitedMs: 0 };
         return { ...grant, isNew: false, fresh: [], secret };
       }
@@ -159,7 +156,6 @@ export class Session {
       };
       const grant = await (options.upkeep === false ? ask() : this.#active(ask));
       const secret = await this.#keyring.remember(made, proposed, grant.leases);
-      this.lastSecret = secret;
       this.#nextUpkeepMs = Math.min(
         this.#nextUpkeepMs,
         this.platform.clock.monotonicMs() + (options.atMostSecs ?? options.ttlSecs) * 500,

@@ -109,7 +109,7 @@ export class Workspace {
   isWriting = false;
   #worktree: { readonly reading: WorktreeReading; readonly isStored: boolean } | null = null;
   #engine: Promise<Coordinator> | null = null;
-  #writer: Promise<Session> | null = null;
+  #writer: { readonly branch: string | null; readonly session: Promise<Session> } | null = null;
   #watcher: Promise<FolderWatcher | null> | null = null;
 
   private constructor(
@@ -219,17 +219,24 @@ export class Workspace {
     return reading;
   }
 
-  /** One session writes for as long as the workspace is open. */
+  /** One session writes for as long as the workspace is open, and its worktree on the same branch. */
   async session(mode: "read" | "write"): Promise<Session> {
     if (mode === "read") return this.#sessionOf(await this.agent(), mode);
     this.isWriting = true;
-    this.#writer ??= this.agent().then((agent) => this.#sessionOf(agent, mode));
+    const branch = await this.#branch();
+    if (this.#writer?.branch !== branch)
+      this.#writer = { branch, session: this.agent().then((agent) => this.#sessionOf(agent, mode)) };
     try {
-      return await this.#writer;
+      return await this.#writer.session;
     } catch (error) {
       this.#writer = null;
       throw error;
     }
+  }
+
+  #branch(): Promise<string | null> {
+    const { platform, git } = this.surroundings;
+    return currentBranch(platform, git, this.repository.gitDir);
   }
 
   /** Who is looking; null where nobody has said so. */
@@ -260,14 +267,14 @@ export class Workspace {
     agent: Pick<AgentIdentity, "agentId" | "sessionId">,
     mode: "read" | "write",
   ): Promise<Session> {
-    const { platform, git } = this.surroundings;
+    const { platform } = this.surroundings;
     if (mode === "write") await this.#rememberConfig();
     const worktree = await this.worktree((await this.hasStore()) ? mode : "read");
     const actor: Actor = {
       agentId: agent.agentId,
       sessionId: agent.sessionId,
       worktreeId: worktree.identity.worktreeId,
-      branch: await currentBranch(platform, git, this.repository.gitDir),
+      branch: await this.#branch(),
       holder: platform.processes.self(),
     };
     const secrets = new SessionSecrets(platform, this.store.layout, actor, () => this.settleIn());

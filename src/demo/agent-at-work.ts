@@ -24,6 +24,8 @@ export class AgentAtWork {
   readonly session: Session;
   readonly #workspace: Workspace;
   readonly #briefing: Briefing;
+  /** Of the last grant. */
+  #secret: string | null = null;
 
   private constructor(workspace: Workspace, session: Session, briefing: Briefing) {
     this.#workspace = workspace;
@@ -55,6 +57,7 @@ export class AgentAtWork {
     tell({ say: "asks" });
     try {
       const grant = await this.session.acquire(keys, { ttlSecs: wish.ttlSecs, bind: wish.bind, wait });
+      this.#secret = grant.secret;
       const leases = grant.leases.map(heldOf);
       const ended = grant.ended.map(({ leaseId, how }) => ({ leaseId, how }));
       const adopted = grant.leases.some((lease) => lease.acquiredAt.monotonicMs < askedAtMs);
@@ -108,7 +111,7 @@ export class AgentAtWork {
     const successor = found.find(({ lease }) => lease.agentId !== this.session.actor.agentId)?.lease;
     if (successor === undefined) return;
     await this.#ask(LOSSES, async () => {
-      await this.#release([{ key, leaseId: successor.leaseId }], this.session.lastSecret);
+      await this.#release([{ key, leaseId: successor.leaseId }], this.#secret);
       tell({ say: "trouble", message: `${key} #${successor.fencingToken} was released with an old secret` });
     });
   }

@@ -45,3 +45,18 @@ it("a request that is none is refused with a code, and so is an operation that i
   expect(await code(operations.publish(wrong))).toBe("E_USAGE");
   await repository.close();
 });
+
+it("a lease says on which branch its holder was when it was taken, however long the repository is open", async () => {
+  const repo = TestRepo.make();
+  repo.write("a.txt");
+  repo.git("add", "--all");
+  repo.git("commit", "--quiet", "--message", "first");
+  const repository = await openRepository({ cwd: repo.root, agentId: "agent:a", env: process.env });
+  const { operations } = repository;
+  const branchOf = async (name: string) =>
+    (await operations.lock.acquire({ names: [name] })).leases.map(({ branch }) => branch);
+  expect(await branchOf("a.txt")).toEqual(["main"]);
+  repo.git("switch", "--quiet", "--create", "topic");
+  expect(await branchOf("b.txt")).toEqual(["topic"]);
+  await repository.close();
+});

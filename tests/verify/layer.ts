@@ -126,6 +126,11 @@ export class Task {
     return !this.isTimeUp;
   }
 
+  /** Until nothing more is to be begun. */
+  get leftMs(): number {
+    return Math.max(0, (this.#effort.atMostMs ?? Number.MAX_SAFE_INTEGER) - this.passedMs);
+  }
+
   /** Nothing more is to be begun. */
   get isTimeUp(): boolean {
     return this.passedMs >= (this.#effort.atMostMs ?? Number.POSITIVE_INFINITY);

@@ -12,8 +12,12 @@ const SAMPLES = /from "\.[./\w-]*\/(?:sample|one-in|property)"/;
 const BY_PROCESSES = /^tests\/(?:cli|scenarios|ledger)\//;
 /** Layers bring more of the same. */
 const OF_LAYERS = /^tests\/verify\/(?!models)/;
-/** Of one run of Vitest: that many share its start, and between two runs it is seen whether the time is up. */
-const FILES_PER_RUN = 12;
+/**
+ * Between two runs of Vitest it is seen whether the time is up. The slowest file of a run is waited for, so few runs do more
+ * than many: with a little time they are small, with more they are large.
+ */
+const FILES_PER_MINUTE = 5;
+const LEAST_FILES = 6;
 /** So long at most for one run, on a busy machine. */
 const MOST_MS = 15 * 60_000;
 
@@ -57,9 +61,12 @@ async function runAll(
   files: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<void> {
-  for (let at = 0; at < files.length; at += FILES_PER_RUN) {
+  let at = 0;
+  while (at < files.length) {
     if (!task.goesOn) return task.count(`no time to run ${how}`, files.length - at);
-    await runFiles(task, files.slice(at, at + FILES_PER_RUN), env);
+    const most = Math.max(LEAST_FILES, Math.round((task.leftMs / 60_000) * FILES_PER_MINUTE));
+    await runFiles(task, files.slice(at, at + most), env);
+    at += most;
   }
 }
 

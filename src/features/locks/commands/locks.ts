@@ -86,14 +86,19 @@ export const steal: Command = {
   },
 };
 
-export const renew: Command = {
+/** Of commands about locks that somebody holds. */
+const HELD = {
   positional: "<file|lease>…",
-  about: "Extends locks you hold: all of them or none.",
-  flags: { ...TARGET_FLAGS, ...RENEW_FLAGS, ...HOLDER_FLAGS, ...NO_GLOB },
-  examples: ["cotenant lock renew src/app.ts", "cotenant lock renew --dir src/api --ttl 1800"],
   words: ANY_WORDS,
   completes: ["lease"],
   prepare: readBareTargetFlags,
+} as const;
+
+export const renew: Command = {
+  ...HELD,
+  about: "Extends locks you hold: all of them or none.",
+  flags: { ...TARGET_FLAGS, ...RENEW_FLAGS, ...HOLDER_FLAGS, ...NO_GLOB },
+  examples: ["cotenant lock renew src/app.ts", "cotenant lock renew --dir src/api --ttl 1800"],
   async run(context, parsed) {
     const workspace = await context.workspace();
     const request = { ...renewFrom(parsed, workspace), ...leasesFrom(parsed) };
@@ -102,13 +107,10 @@ export const renew: Command = {
 };
 
 export const release: Command = {
-  positional: "<file|lease>…",
+  ...HELD,
   about: "Gives locks back: all of them or none. They are free at once.",
   flags: { ...TARGET_FLAGS, ...REASON_FLAG, ...HOLDER_FLAGS, ...NO_GLOB },
   examples: ["cotenant lock release src/app.ts", "cotenant lock release --dir src/api"],
-  words: ANY_WORDS,
-  completes: ["lease"],
-  prepare: readBareTargetFlags,
   async run(context, parsed) {
     const workspace = await context.workspace();
     const request = { ...releaseFrom(parsed, workspace), ...leasesFrom(parsed) };

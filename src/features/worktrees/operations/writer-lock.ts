@@ -47,13 +47,13 @@ export async function lock(workspace: Workspace, request: LeaseTerms & WorktreeN
   const grant = await session.acquire([{ key, reach: "repository" }], { ...terms, wait: waitOf(request) });
   await session.forgetLosses([key]);
   const lease = grant.leases.find((one) => one.key === key)!;
-  const { changed, replayed } = grant;
+  const { changed, replayed, secret } = grant;
   const isStolen = changed && !replayed && stolenFrom(lease, session).length > 0;
   const kept = isStolen ? await precaution(there, "steal") : null;
   if (kept?.failure != null)
     there.warnings.push(`what was there before could not be kept: ${kept.failure.message}`);
   const snapshotId = kept?.snapshotId ?? null;
-  return { worktreeId, lease, changed, replayed, snapshotId, secret: session.lastSecret };
+  return { worktreeId, lease, changed, replayed, snapshotId, secret };
 }
 
 export async function renew(
