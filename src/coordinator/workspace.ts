@@ -225,7 +225,7 @@ export class Workspace {
     this.isWriting = true;
     const branch = await this.#branch();
     if (this.#writer?.branch !== branch)
-      this.#writer = { branch, session: this.agent().then((agent) => this.#sessionOf(agent, mode)) };
+      this.#writer = { branch, session: this.agent().then((agent) => this.#sessionOf(agent, mode, branch)) };
     try {
       return await this.#writer.session;
     } catch (error) {
@@ -266,6 +266,7 @@ export class Workspace {
   async #sessionOf(
     agent: Pick<AgentIdentity, "agentId" | "sessionId">,
     mode: "read" | "write",
+    branch?: string | null,
   ): Promise<Session> {
     const { platform } = this.surroundings;
     if (mode === "write") await this.#rememberConfig();
@@ -274,7 +275,7 @@ export class Workspace {
       agentId: agent.agentId,
       sessionId: agent.sessionId,
       worktreeId: worktree.identity.worktreeId,
-      branch: await this.#branch(),
+      branch: branch === undefined ? await this.#branch() : branch,
       holder: platform.processes.self(),
     };
     const secrets = new SessionSecrets(platform, this.store.layout, actor, () => this.settleIn());
