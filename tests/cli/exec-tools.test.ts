@@ -28,9 +28,17 @@ const PYTHON = {
 const POM =
   "<project><modelVersion>4.0.0</modelVersion><groupId>x</groupId><artifactId>x</artifactId><version>1</version><packaging>pom</packaging></project>";
 const PIPENV = "import pipenv.environments as e; print(e.Setting().PIPENV_CACHE_DIR)";
-/** A server of its own: one that runs already keeps the directory that it was started with. */
-const SCCACHE =
-  "export SCCACHE_SERVER_PORT=$((20000 + $$ % 10000)); sccache --show-stats; sccache --stop-server";
+/**
+ * A server of its own: one that runs already keeps the directory that it was started with. Started by sccache itself, it
+ * would have ten seconds to come up, which is not enough on a machine that is busy with other tests.
+ */
+const SCCACHE = [
+  "export SCCACHE_SERVER_PORT=$((20000 + $$ % 10000))",
+  "SCCACHE_START_SERVER=1 SCCACHE_NO_DAEMON=1 sccache & server=$!",
+  "isUp=\"require('net').connect($SCCACHE_SERVER_PORT, '127.0.0.1').on('connect', () => process.exit(0)).on('error', () => process.exit(1))\"",
+  'until node -e "$isUp"; do kill -0 $server || exit 1; sleep 0.1; done',
+  "sccache --show-stats && sccache --stop-server",
+].join("\n");
 const INSTALLED = path.join(import.meta.dirname, "../../node_modules");
 
 /** With the bytecode that came with it: compiling all of a program's modules anew would take most of the time. */
