@@ -45,6 +45,15 @@ export function bootOf(clockId: string): string {
   return plus === -1 ? clockId : clockId.slice(0, plus);
 }
 
+/** The one that a Linux machine boots with; every other one may have clocks that were set ahead or back. */
+const INITIAL_TIME_NAMESPACE = "4026531834";
+
+/** Whether the monotonic reading is the machine's uptime. */
+export function isUptime({ clockId }: Pick<Instant, "clockId">): boolean {
+  const namespace = clockId.slice(bootOf(clockId).length + 1);
+  return namespace === "" || namespace === INITIAL_TIME_NAMESPACE;
+}
+
 export function makeClockId(bootId: string, timeNamespace: string): string {
   return timeNamespace === "" ? bootId : `${bootId}+${timeNamespace}`;
 }

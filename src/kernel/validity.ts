@@ -1,5 +1,5 @@
 import { type EndCause, isIndefinite, type Lease } from "./lease";
-import { bootOf, elapsedMs, type Instant, type Now, remainingMs } from "./time";
+import { bootOf, elapsedMs, type Instant, isUptime, type Now, remainingMs } from "./time";
 
 export type Liveness = "alive" | "dead" | "unknown";
 
@@ -47,14 +47,15 @@ function sinceMs(instant: Instant, lease: Lease, now: Now): number {
 
 /**
  * Whether the machine that `now` was read on has booted since the instant, so that its uptime has passed in
- * any case. Never so for another machine or another time namespace, whose uptime says nothing: PROTOCOL 13
+ * any case. Never so for another machine, or in a time namespace of its own, whose uptime says nothing: PROTOCOL 13
  * taken to the letter would let either of them, after a long uptime, see every lease as expired at once.
  */
 function hasRebootedSince(instant: Instant, lease: Lease, now: Now): boolean {
   return (
     bootOf(instant.clockId) !== bootOf(now.clockId) &&
     lease.holder.machineId === now.machineId &&
-    now.machineId !== ""
+    now.machineId !== "" &&
+    isUptime(now)
   );
 }
 

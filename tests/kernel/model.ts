@@ -663,7 +663,10 @@ function leftOf(f: Fact, at: Circumstances): number {
 
 function rebooted(instant: Instant, f: Fact, at: Circumstances): boolean {
   const boot = (clock: string) => clock.split("+")[0];
-  return f.holder.machineId === at.now.machineId && boot(instant.clockId) !== boot(at.now.clockId);
+  const isUptime = !at.now.clockId.includes("+") || at.now.clockId.endsWith("+4026531834");
+  return (
+    isUptime && f.holder.machineId === at.now.machineId && boot(instant.clockId) !== boot(at.now.clockId)
+  );
 }
 
 /** Without an expiry, and without a sign of life for too long: only a renewal cures that. */

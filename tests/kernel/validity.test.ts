@@ -83,6 +83,14 @@ describe("expiry across boots", () => {
     expect(at(lease, { ...inside, wallMs: inside.wallMs + 602_000 })).toBe("expired");
   });
 
+  test("does not count it after a reboot either, where the clock may have been set ahead; as it does in the first one", () => {
+    const { scene, lease } = finite();
+    scene.reboot({ upSecs: 10_000 });
+    const { clockId } = scene.now;
+    expect(at(lease, { ...scene.now, clockId: makeClockId(clockId, "4026532002") })).toBe("valid");
+    expect(at(lease, { ...scene.now, clockId: makeClockId(clockId, "4026531834") })).toBe("expired");
+  });
+
   test("does not count uptime where the machine is not known", () => {
     const scene = new Scene();
     scene.now = { ...scene.now, machineId: "" };

@@ -48,6 +48,7 @@ export const STOP_IDLE_MS = 30_000;
 export const UNKNOWN_TTL_MS = 1_800_000;
 const STALE_MS = 3_600_000;
 const GRACE_MS = 2_000;
+const INITIAL_TIME_NAMESPACE = "4026531834";
 
 export type Lapse = "expired" | "stop_idle" | "dead";
 
@@ -76,7 +77,9 @@ export function lapseOf(
   isDead: (lease: Lease, at: Moment) => boolean,
 ): Lapse | null {
   const monotonicMs = at.elapsedMs - chronicle.bootedAtMs(at.bootId) + viewer.offsetMs;
-  const hasRebooted = (instant: { clockId: string }) => !instant.clockId.startsWith(viewer.bootId);
+  // In a time namespace of its own, whose clock may have been set ahead, nobody knows how long the machine has been up.
+  const hasRebooted = (instant: { clockId: string }) =>
+    viewer.timeNamespace === INITIAL_TIME_NAMESPACE && !instant.clockId.startsWith(viewer.bootId);
   const { expiresAt, stopIdleAt } = lease;
   if (expiresAt !== null) {
     if (expiresAt.clockId === viewer.clockId) {
