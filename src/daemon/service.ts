@@ -98,7 +98,7 @@ const MOST_FOLLOWED = 10_000;
 
 class Client implements Conversation {
   readonly #subscriptions: Subscription[] = [];
-  readonly #granted = new Set<LeaseId>();
+  readonly #granted = new Set<string>();
   #isKnown = false;
   #isOneOfUs = false;
   /** What a client of the same build goes by; null for everybody else. */
@@ -223,7 +223,7 @@ class Client implements Conversation {
   }
 
   #tellLosses({ type, payload, actor }: LoggedEvent): void {
-    const ended = (payload["ended"] ?? []) as { lease_id: LeaseId; key: string; cause: string }[];
+    const ended = (payload["ended"] ?? []) as { lease_id: string; key: string; cause: string }[];
     for (const { lease_id, key, cause } of ended) {
       if (!this.#granted.delete(lease_id) || cause === "released") continue;
       this.tell("lost", { lease_id, key, cause, by: actor.agentId, event_type: type });

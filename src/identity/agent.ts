@@ -3,6 +3,7 @@ import { CotenantError, orThrow, policyError } from "../errors/cotenant-error";
 import {
   type AgentId,
   agentType,
+  DEFAULT_SESSION,
   parseAgentId,
   parseSessionId,
   printable,
@@ -113,7 +114,7 @@ function resolveSession(
     const sessionId = member?.sessionId ?? harnessSessionId(platform.digest, harness.sessionId);
     return { sessionId, sessionFrom: "harness" };
   }
-  return { sessionId: "default" as SessionId, sessionFrom: "default" };
+  return { sessionId: DEFAULT_SESSION, sessionFrom: "default" };
 }
 
 export function humanAgentId(user: string): AgentId {

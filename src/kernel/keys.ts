@@ -38,6 +38,11 @@ export function issueOf(key: LeaseKey): Ulid {
   return nameOf(key) as Ulid;
 }
 
+/** Of an id that is one already. */
+export function issueKeyOf(id: Ulid): LeaseKey {
+  return `issue:${id}` as LeaseKey;
+}
+
 /** Of a path that is canonical already. */
 export function dirKeyOf(path: RepoPath): LeaseKey {
   return `dir:${path}` as LeaseKey;

@@ -4,7 +4,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { dirtyPaths, pathspecsOf } from "../../identity/dirty-paths";
 import { listWorktrees } from "../../identity/worktree-list";
-import type { Fact, FactName } from "../../kernel/facts";
+import { type Fact, type FactName, factName } from "../../kernel/facts";
 import {
   type AgentId,
   agentType,
@@ -44,7 +44,7 @@ function violationFactName(
   { worktreeId, key, agentId, leaseId }: Omit<GuardViolation, "at">,
 ): FactName {
   const id = digest.sha256([worktreeId, key, agentId, leaseId].join("\n")).slice(0, 32);
-  return `${GUARD_VIOLATION}:${id}` as FactName;
+  return factName(GUARD_VIOLATION, id);
 }
 
 /** `sinceMs`: when the command began. What was put on record since then, another report of the same command has said. */

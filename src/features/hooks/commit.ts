@@ -4,6 +4,7 @@ import { ownChanges, type PathChange } from "../../git/commit-text";
 import { type ChangingCommit, CommitReader } from "../../git/commits";
 import { currentBranch } from "../../identity/branch";
 import { rulingKey } from "../../identity/path-keys";
+import { byKey } from "../../kernel/commands";
 import type { Ulid } from "../../kernel/ids";
 import { isPathKey, issueKey, type LeaseKey, scopeKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
@@ -212,8 +213,8 @@ async function leasesFor(
       const scope = scopeOf(path);
       return scope === null ? [] : [scopeKey(scope)];
     }),
-  ].filter((key) => !isRefusal(key)) as LeaseKey[];
-  const refs = [...new Set(named)].map((key) => ({ key, leaseId: null }));
+  ];
+  const refs = [...new Set(named)].flatMap((key) => (isRefusal(key) ? [] : [byKey(key)]));
   return [
     ...(await coordinator.overlapping(extents)),
     ...(refs.length === 0 ? [] : await coordinator.find(refs)),

@@ -1,6 +1,6 @@
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
-import type { Fact, FactName } from "../../kernel/facts";
+import { type Fact, type FactName, factName } from "../../kernel/facts";
 import { printable } from "../../kernel/ids";
 import type { Git } from "../../platform/git";
 import { commentsOf, issueOf, type Objection } from "./commit-rules";
@@ -23,7 +23,7 @@ export const VIOLATION_KIND = "violation";
 const MOST_KEPT = 20;
 
 export function violationName(commit: string): FactName {
-  return `${VIOLATION_KIND}:${commit}` as FactName;
+  return factName(VIOLATION_KIND, commit);
 }
 
 /** On record, for `status`, `stats` and the next push. */

@@ -62,9 +62,9 @@ export async function confirmClaim(
 /** Which of these dependencies are not over. One that nobody has, or that nobody can read, is not. */
 export async function openNeeds(reader: IssueReader, dependencies: readonly string[]): Promise<string[]> {
   if (dependencies.length === 0) return [];
-  const found = await reader.findAll(dependencies as Ulid[]);
+  const found = await reader.findNamed(dependencies);
   return dependencies.filter((id) => {
-    const needed = found.get(id as Ulid) ?? null;
+    const needed = found.get(id) ?? null;
     return !(isFound(needed) && (needed.isDeleted || isTerminal(needed)));
   });
 }

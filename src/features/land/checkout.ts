@@ -6,7 +6,7 @@ import type { ObjectId } from "../../git/object-name";
 import { joinPath } from "../../identity/path-text";
 import type { WorktreeEntry } from "../../identity/worktree-list";
 import { type Fact, type FactName, factId, parseFactName } from "../../kernel/facts";
-import { printable, type WorktreeId } from "../../kernel/ids";
+import { printable, trusted, type WorktreeId } from "../../kernel/ids";
 import { sameProcess } from "../../kernel/lease";
 import type { Descriptor, ProcessIdentity } from "../../platform/platform";
 import { modesFor } from "../../store/layout";
@@ -48,7 +48,7 @@ function fromFact(name: FactName, fact: Fact): CheckoutMove | null {
   if (texts.some((text) => typeof text !== "string") || typeof lander !== "object" || lander === null)
     return null;
   return {
-    worktreeId: factId(name) as WorktreeId,
+    worktreeId: trusted(factId(name)),
     ...{ root: root as string, gitDir: gitDir as string, ref: ref as string },
     ...{ old: old as ObjectId, new: next as ObjectId, lander: lander as ProcessIdentity },
   };

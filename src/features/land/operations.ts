@@ -37,7 +37,9 @@ export interface AddRequest extends Omit<EnqueueRequest, "issueId"> {
   readonly issue?: string | null | undefined;
 }
 
-export interface RunRequest extends Omit<LandOptions, "push"> {
+export interface RunRequest extends Omit<LandOptions, "push" | "only"> {
+  /** Only these entries, by their ids or branches; all others stay. */
+  readonly only?: readonly string[] | undefined;
   /** Land on the remote first: on the usual one (true, null), or on the one named. */
   readonly push?: boolean | string | null | undefined;
 }

@@ -2,7 +2,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, usageError } from "../../errors/cotenant-error";
 import { ObjectDatabase } from "../../git/database";
 import { RefWriter } from "../../git/refs";
-import { printable, type Ulid } from "../../kernel/ids";
+import { printable } from "../../kernel/ids";
 import { tipOf } from "../publish/base";
 import { ClaimsUnder, claimTrailers } from "../publish/claims";
 import { CommitWriter } from "../publish/commit-writer";
@@ -101,7 +101,7 @@ async function withDesk(
     room,
     parallel: Math.min(8, Math.max(1, options.parallel ?? values["land.parallel"])),
     clean: options.clean ?? values["land.clean"],
-    only: options.only === undefined ? null : (options.only as readonly Ulid[]),
+    only: options.only ?? null,
   };
   try {
     if (values["land.checks"].length === 0) at.tell("note", NO_CHECKS);
@@ -197,7 +197,7 @@ async function dryRun(
     workspace.repository,
   );
   try {
-    const only = options.only === undefined ? null : (options.only as readonly Ulid[]);
+    const only = options.only ?? null;
     const queue = await queuedIn({ parts, target, only });
     const { tip } = await baseOf(workspace, target, remote);
     const entries = await plannedOutcomes(toolsOf(parts, objects, null), queue, tip, { remote, usualTarget });

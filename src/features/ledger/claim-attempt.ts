@@ -1,8 +1,8 @@
 import type { AcquireRequest, Grant, LedgerSay } from "../../coordinator/contract";
-import { CotenantError, errorFrom, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import { isWithinReach } from "../../kernel/bounds";
 import type { LeaseId, Ulid } from "../../kernel/ids";
-import { issueKey, type LeaseKey } from "../../kernel/keys";
+import { issueKeyOf, type LeaseKey } from "../../kernel/keys";
 import { isGiven, mayEvict, needsOthers } from "../../kernel/policy";
 import { needsApproval, needsReason, notAllowedToEvict } from "../../kernel/words";
 import { issueOfLease } from "./confirmations";
@@ -316,9 +316,7 @@ export class Claiming {
       const verdict = judge(recordAt(ref), cloneId, this.ledger.nowMs, rules);
       if (verdict.kind !== "held" && verdict.kind !== "lapsed") return [];
       const { leaseId, agentId } = verdict.record;
-      return [
-        { key: orThrow(issueKey(id)), leaseId, agentId, why: verdict.kind === "held" ? "forced" : "expired" },
-      ];
+      return [{ key: issueKeyOf(id), leaseId, agentId, why: verdict.kind === "held" ? "forced" : "expired" }];
     });
   }
 

@@ -2,9 +2,9 @@ import { sharesClaims } from "../../config/shared-claims";
 import type { ClaimFence, FencedPush, WrittenUnder } from "../../coordinator/fence";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow, policyError } from "../../errors/cotenant-error";
+import { CotenantError, policyError } from "../../errors/cotenant-error";
 import { printable, type Ulid } from "../../kernel/ids";
-import { issueKey } from "../../kernel/keys";
+import { issueKeyOf } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { claimsOf, recordAt } from "./claim-attempt";
 import { isConfirmed } from "./confirmations";
@@ -145,7 +145,7 @@ class LedgerFence implements ClaimFence {
 
   /** Somebody in this clone has taken it away, and the remote may not have heard of it. */
   async #isEndedByOthers({ issueId, leaseId }: WrittenUnder): Promise<boolean> {
-    const ends = await this.workspace.coordinator.endings([{ key: orThrow(issueKey(issueId)), leaseId }]);
+    const ends = await this.workspace.coordinator.endings([{ key: issueKeyOf(issueId), leaseId }]);
     return ends.some((end) => end.leaseId === leaseId && end.how === "forced");
   }
 

@@ -1,10 +1,10 @@
 import { type Coordinator, type LoggedEvent, WITHOUT_LEASE } from "../../coordinator/contract";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError } from "../../errors/cotenant-error";
 import { isCount } from "../../kernel/bounds";
 import type { Actor } from "../../kernel/commands";
 import { type Fact, type FactName, factName } from "../../kernel/facts";
-import type { Ulid } from "../../kernel/ids";
-import { issueKey, issueOf } from "../../kernel/keys";
+import { trusted, type Ulid } from "../../kernel/ids";
+import { issueKeyOf, issueOf } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { LIMITS, type Policy } from "../../kernel/policy";
 import type { Platform } from "../../platform/platform";
@@ -130,7 +130,8 @@ export class Ledger {
     const from = { timeMs: Math.min(...sinceMs.values()) };
     const where = ({ type }: LoggedEvent) => type === "issue.written";
     for await (const { payload, timestamp } of this.parts.local.history({ from, where })) {
-      const { issue_id: id, digest } = payload as { issue_id: Ulid; digest: unknown };
+      const { digest } = payload;
+      const id = trusted<Ulid>(String(payload["issue_id"]));
       if (typeof digest !== "string" || Date.parse(timestamp) < (sinceMs.get(id) ?? Infinity)) continue;
       found.get(id)?.push(digest);
     }
@@ -279,7 +280,7 @@ export class Ledger {
 
   /** The valid lease on each of these issues, whosever it is. */
   async standing(ids: readonly Ulid[]): Promise<Map<Ulid, Lease>> {
-    const refs = ids.map((id) => ({ key: orThrow(issueKey(id)), leaseId: null }));
+    const refs = ids.map((id) => ({ key: issueKeyOf(id), leaseId: null }));
     const found = await this.parts.local.find(refs);
     const standing = new Map<Ulid, Lease>();
     for (const { lease, standing: how } of found)

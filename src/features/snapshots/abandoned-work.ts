@@ -116,7 +116,7 @@ function finder(place: AbandonedPlace, worktrees: readonly WorktreeEntry[]) {
       ...nowhere,
       branch,
       checkedOutAt: branch === null ? null : (other?.root ?? null),
-      snapshotId: (last?.snapshot_id as Ulid | undefined) ?? null,
+      snapshotId: last?.snapshot_id ?? null,
       hasCommits: branch !== null && (await hasCommits(branch)),
     };
   };

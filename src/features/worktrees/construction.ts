@@ -3,7 +3,7 @@ import { toByteText } from "../../git/byte-text";
 import { parentOf } from "../../identity/path-text";
 import { readWorktreeIdentity } from "../../identity/worktree";
 import { listWorktrees } from "../../identity/worktree-list";
-import { printable, type Ulid, type WorktreeId } from "../../kernel/ids";
+import { printable, type WorktreeId } from "../../kernel/ids";
 import { newUlid } from "../../platform/new-ulid";
 import type { Descriptor } from "../../platform/platform";
 import { LONG_MS } from "./git-calls";
@@ -273,7 +273,7 @@ async function note(
   await yard.session.log(`worktree ${making.place}`, {
     type,
     payload,
-    facts: new Map([[makingName(making.id as Ulid), fact]]),
+    facts: new Map([[makingName(making.id), fact]]),
   });
 }
 

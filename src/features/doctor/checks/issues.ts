@@ -231,7 +231,7 @@ function circles(issues: readonly FoundIssue[], ids: readonly Ulid[]): Reported[
   const edges = new Map(issues.map(({ id, dependencies }) => [id as string, [...dependencies]]));
   const found: Reported[] = [];
   for (let circle = cycleIn(edges); circle !== null && found.length < 5; circle = cycleIn(edges)) {
-    const names = circle.map((id) => shortId(id as Ulid, ids));
+    const names = circle.map((id) => shortId(id, ids));
     found.push(
       warning(
         `issues wait for each other: ${names.join(" → ")}`,

@@ -1,4 +1,4 @@
-import type { Ulid } from "../../../kernel/ids";
+import { trusted, type Ulid } from "../../../kernel/ids";
 import { STAT_NUMBERS, Table } from "./table";
 
 const ID = 26;
@@ -69,7 +69,7 @@ export class Catalog {
   }
 
   id(row: number): Ulid {
-    return this.names.slice(row * ID, row * ID + ID) as Ulid;
+    return trusted(this.names.slice(row * ID, row * ID + ID));
   }
 
   /** -1 for an id that is not known. */

@@ -301,9 +301,9 @@ function assignTo(desk: Desk, request: IssueRequest, assignee: string | null): P
 async function neededBy(reader: IssueReader, { dependencies }: FoundIssue): Promise<ShownIssue["needs"]> {
   if (dependencies.length === 0) return [];
   const ids = await reader.ids();
-  const found = await reader.findAll(dependencies as readonly Ulid[]);
+  const found = await reader.findNamed(dependencies);
   return dependencies.map((id) => {
-    const one = found.get(id as Ulid) ?? null;
+    const one = found.get(id) ?? null;
     return isFound(one)
       ? { id, shortId: shortId(one.id, ids), title: one.issue.title }
       : { id, shortId: null, title: null };

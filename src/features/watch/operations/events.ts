@@ -4,7 +4,7 @@ import { parseSince, type Since } from "../../../coordinator/since";
 import { Statistics } from "../../../coordinator/statistics";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError, orThrow } from "../../../errors/cotenant-error";
-import { parseAgentId, parseUlid, printable } from "../../../kernel/ids";
+import { parseAgentId, parseUlid, printable, trusted } from "../../../kernel/ids";
 import { KEY_KINDS, type LeaseKey, parseKey, type RepoPath } from "../../../kernel/keys";
 import { isRefusal } from "../../../kernel/refusal";
 import { CLAIM_EVENTS } from "../../../kernel/view";
@@ -166,8 +166,8 @@ function issuesOf({ payload }: LoggedEvent): unknown[] {
 
 function below(prefix: RepoPath): Test {
   return (event) =>
-    leasesIn(event).some(({ key }) => typeof key === "string" && reachesInto(key as LeaseKey, prefix)) ||
-    filesIn(event).some((path) => reachesInto(`file:${path}` as LeaseKey, prefix));
+    leasesIn(event).some(({ key }) => typeof key === "string" && reachesInto(trusted(key), prefix)) ||
+    filesIn(event).some((path) => reachesInto(trusted(`file:${path}`), prefix));
 }
 
 /** Files that the guard had something to do with. */
