@@ -14,7 +14,19 @@ export function duration(ms: number): string {
   return `${Math.floor(secs / 86_400)}d${Math.floor((secs % 86_400) / 3600)}h`;
 }
 
-/** As a shell takes it, whatever is in it. */
+/** One word for a shell, whatever is in it. */
+export function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** A regular expression for what {@link shellQuoted} makes. */
+export const SHELL_QUOTED = "'(?:[^']|'\\\\'')*'";
+
+export function shellUnquoted(word: string): string {
+  return word.slice(1, -1).replaceAll("'\\''", "'");
+}
+
+/** A word of a command that somebody is told to type. */
 export function shellWord(text: string): string {
-  return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${printable(text, 1_000).replaceAll("'", "'\\''")}'`;
+  return /^[\w./@%+=:,-]+$/.test(text) ? text : shellQuoted(printable(text, 1_000));
 }

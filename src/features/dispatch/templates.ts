@@ -1,4 +1,5 @@
 import type { HarnessName } from "../../identity/harness";
+import { shellQuoted } from "../../kernel/printing";
 import { wantedEntry, wantedEvents } from "../harnesses/entries";
 import type { Program } from "../installer/files";
 
@@ -118,7 +119,7 @@ export function templateFor(name: string, extra: readonly string[]): AgentTempla
   const template = TEMPLATES.find(({ harness }) => harness === name);
   if (template === undefined || extra.length === 0) return template ?? null;
   const { program, line } = template;
-  const words = extra.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+  const words = extra.map(shellQuoted).join(" ");
   // Behind the program's name and its verb, where flags of every one of them may stand.
   const verb = /^(?:codex exec|opencode run)\b/.exec(line)?.[0] ?? program;
   return { ...template, line: `${verb} ${words}${line.slice(verb.length)}` };

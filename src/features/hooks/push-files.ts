@@ -3,6 +3,7 @@ import { ExtentIndex } from "../../kernel/conflicts";
 import { printable, trusted, type WorktreeId } from "../../kernel/ids";
 import type { LeaseKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
+import { shellWord } from "../../kernel/printing";
 import {
   aboutCommit,
   committingAnew,
@@ -209,8 +210,4 @@ export class FileJudge {
 function wasHeld({ grantedAtMs, endsAtMs }: LoggedLease, commit: PushedCommit): boolean {
   const isIn = (atMs: number) => grantedAtMs <= atMs && (endsAtMs === null || atMs + SECOND_MS <= endsAtMs);
   return isIn(commit.committedAtMs) && isIn(commit.authoredAtMs);
-}
-
-function shellWord(path: string): string {
-  return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${printable(path, 400).replaceAll("'", `'\\''`)}'`;
 }

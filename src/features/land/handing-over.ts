@@ -3,11 +3,11 @@ import { CotenantError, protectedError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { decode } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import { newUlid } from "../../platform/new-ulid";
 import { tipOf } from "../publish/base";
 import { branchName, refuseBeside } from "../publish/branch-rules";
 import { pushUnderClaims } from "../publish/claim-push";
-import { typed } from "../publish/hint-words";
 import { remoteFor } from "../publish/push";
 import { hasLeft } from "./branch-mover";
 import { candidateOn } from "./candidate";
@@ -145,18 +145,18 @@ async function put(
       },
     );
   tell("landed", `put ${shownBranch(entry.branch)} at ${shownBranch(ref)} as ${commit.slice(0, 12)}`, entry);
-  const open = `gh pr create --base ${typed(branchName(target))} --head ${typed(branchName(ref))} --fill`;
+  const open = `gh pr create --base ${shellWord(branchName(target))} --head ${shellWord(branchName(ref))} --fill`;
   // A pull request is made of what the forge has.
   const next =
     remote === null
-      ? `push it (git push ${await remoteToType(workspace, target)} ${typed(branchName(ref))}), then: ${open}`
+      ? `push it (git push ${await remoteToType(workspace, target)} ${shellWord(branchName(ref))}), then: ${open}`
       : open;
   return { ...landedOutcome(entry, { commit, ref }), hint: next };
 }
 
 async function remoteToType(workspace: Workspace, target: string): Promise<string> {
   try {
-    return typed(await remoteFor(workspace, null, target));
+    return shellWord(await remoteFor(workspace, null, target));
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
     return "<remote>";

@@ -2,11 +2,11 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { printable } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import { newUlid } from "../../platform/new-ulid";
 import { tipOf } from "../publish/base";
 import { isAncestor } from "../publish/catching-up";
 import { pushUnderClaims } from "../publish/claim-push";
-import { typed } from "../publish/hint-words";
 import type { PushResult } from "../publish/push";
 import { hasLeft } from "./branch-mover";
 import { type LandDesk, queuedIn } from "./desk";
@@ -165,7 +165,7 @@ async function notAsked(
     "E_DIVERGED",
     `${shownBranch(branch)} was being pushed to ${shownBranch(target)} of ${name}, and nobody has asked yet what became of it`,
     {
-      hint: isThere ? `ask, and go on: cotenant land run --push --remote ${typed(remote)}` : gone,
+      hint: isThere ? `ask, and go on: cotenant land run --push --remote ${shellWord(remote)}` : gone,
       data: { branch, target, remote },
     },
   );
@@ -178,7 +178,7 @@ export function notPushed(target: string, remote: string, result: PushResult): C
   const hint =
     result.result === "failed" && result.hint !== undefined
       ? result.hint
-      : `see what it says, then run the queue again, which finds out what became of it: cotenant land run --push --remote ${typed(remote)}`;
+      : `see what it says, then run the queue again, which finds out what became of it: cotenant land run --push --remote ${shellWord(remote)}`;
   return new CotenantError(
     code,
     `nothing landed on ${shownBranch(target)}: ${printable(remote, 100)} ${what}: ${why}`,

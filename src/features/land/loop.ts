@@ -2,9 +2,9 @@ import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import type { Ulid } from "../../kernel/ids";
 import { printable } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import { pause } from "../publish/branch-pusher";
 import { branchName } from "../publish/branch-rules";
-import { typed } from "../publish/hint-words";
 import { settleIntents } from "../publish/settlement";
 import { candidateOn } from "./candidate";
 import { checked } from "./candidate-checks";
@@ -201,7 +201,7 @@ export class LandLoop {
   #tellUnpushed(): void {
     const { remote, target, tell } = this.desk;
     if (remote === null || !this.#lander.isAhead) return;
-    const push = `git push ${typed(remote)} ${typed(branchName(target))}`;
+    const push = `git push ${shellWord(remote)} ${shellWord(branchName(target))}`;
     const name = shownBranch(target);
     tell(
       "note",

@@ -3,6 +3,7 @@ import type { ClaimFence, FencedPush, WrittenUnder } from "../../coordinator/fen
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, policyError } from "../../errors/cotenant-error";
+import { alternateObjects } from "../../git/database";
 import { printable, type Ulid } from "../../kernel/ids";
 import { issueKeyOf } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
@@ -73,7 +74,7 @@ class LedgerFence implements ClaimFence {
         ...beats.map(({ issueId, expected }) => `--force-with-lease=${refs.refOf(issueId)}:${expected}`),
       ],
       refspecs: beats.map(({ issueId, oid }) => `${oid}:${refs.refOf(issueId)}`),
-      env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(`${copy.place.copy}/objects`) },
+      env: alternateObjects(`${copy.place.copy}/objects`),
       settle: (outcome) => this.#settle(beats, outcome),
     };
   }
@@ -312,9 +313,4 @@ function endedUnder({ commit, issueId, leaseId }: WrittenUnder, other: ClaimReco
 
 function nameOf(remote: string): string {
   return printable(withoutPassword(remote), 100);
-}
-
-/** As Git reads a list of directories. */
-function quoted(path: string): string {
-  return /[:"\\]/.test(path) ? JSON.stringify(path) : path;
 }

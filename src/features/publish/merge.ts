@@ -7,7 +7,7 @@ import { printable } from "../../kernel/ids";
 import type { LastingGit } from "../../platform/git";
 import { gitWords } from "../../platform/git-answers";
 import type { Platform } from "../../platform/platform";
-import { withObjectsApart } from "./agent-index";
+import { quarantine, withObjectsApart } from "./agent-index";
 import { type Draft, sameLeaf, type Wanted } from "./draft";
 import { MOST_NAMED, others } from "./hint-words";
 
@@ -124,7 +124,10 @@ async function mergedByGit(
     }
     return merged;
   };
-  return withObjectsApart(at, at.place, "merge", inQuarantine, { GIT_NO_REPLACE_OBJECTS: "1" });
+  return withObjectsApart(at, at.place, "merge", inQuarantine, (root) => ({
+    ...quarantine(at.place.commonDir, root),
+    GIT_NO_REPLACE_OBJECTS: "1",
+  }));
 }
 
 interface Sides {

@@ -4,6 +4,7 @@ import { type ConfigQuestion, configFiles, overruledText } from "../../../config
 import { CotenantError } from "../../../errors/cotenant-error";
 import { ISSUE_MERGE_DRIVER } from "../../../identity/data-plane";
 import { printable } from "../../../kernel/ids";
+import { shellQuoted } from "../../../kernel/printing";
 import { viaFlag } from "../../harnesses/command-line";
 import { lookAt } from "../../harnesses/look";
 import { readRecord } from "../../harnesses/record";
@@ -168,7 +169,7 @@ function wrong(states: readonly HookState[], next: string): Reported[] {
       : [
           warning(
             `not executable, so Git passes them over: ${named(off)}`,
-            `run: chmod +x ${off.map(({ path }) => quoted(path)).join(" ")}`,
+            `run: chmod +x ${off.map(({ path }) => shellQuoted(printable(path, 1_000))).join(" ")}`,
             paths(off),
           ),
         ]),
@@ -183,11 +184,6 @@ async function gone({ platform }: Patient, states: readonly HookState[], next: s
     if ((await platform.files.stat(path)) === null)
       return [warning(`the hooks were installed from ${path}, which is gone`, next, { path })];
   return [];
-}
-
-/** As a shell takes it. */
-function quoted(path: string): string {
-  return `'${printable(path, 1_000).replaceAll("'", "'\\''")}'`;
 }
 
 const UNDO_CHANGE = "keep elsewhere what you need of it, delete it";

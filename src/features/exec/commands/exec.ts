@@ -2,6 +2,7 @@ import { constants } from "node:os";
 import type { Command, Context, Output } from "../../../cli/grammar/command";
 import { CotenantError, fileFailure } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
+import { shellQuoted } from "../../../kernel/printing";
 import { type ExecEnvironment, exec as makeCaches } from "../operations";
 
 const PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const;
@@ -44,9 +45,7 @@ function separated(args: readonly string[]): string[] {
 }
 
 function printed({ agentId, place, variables }: ExecEnvironment): Output {
-  const lines = Object.entries(variables).map(
-    ([name, value]) => `export ${name}='${value.replaceAll("'", `'\\''`)}'`,
-  );
+  const lines = Object.entries(variables).map(([name, value]) => `export ${name}=${shellQuoted(value)}`);
   return { data: { agent_id: agentId, cache_root: place, environment: variables }, text: lines.join("\n") };
 }
 

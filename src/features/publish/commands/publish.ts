@@ -5,10 +5,9 @@ import type { HolderRequest } from "../../../coordinator/requests";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { ERRORS } from "../../../errors/registry";
 import { printable } from "../../../kernel/ids";
-import { count } from "../../../kernel/printing";
+import { count, shellWord } from "../../../kernel/printing";
 import { HOLDER_FLAGS, holderFrom } from "../../locks/commands/flags";
 import { branchName } from "../branch-rules";
-import { typed } from "../hint-words";
 import { type PublishOptions, previewPublish, publish as publishChanges } from "../operations";
 import type { Preview } from "../preview";
 import type { Published, PublishedPath } from "../request";
@@ -116,7 +115,7 @@ function refuseFailedPush({ push, ref, commit, publishId }: Published): void {
       hint:
         push.result === "failed" && push.hint !== undefined
           ? push.hint
-          : `${ERRORS[code].hint}; to push it later: cotenant publish --branch ${typed(branchName(ref))} --push --remote ${typed(push.remote)}`,
+          : `${ERRORS[code].hint}; to push it later: cotenant publish --branch ${shellWord(branchName(ref))} --push --remote ${shellWord(push.remote)}`,
       data: { commit, ref, publish_id: publishId, push: push.result, remote: push.remote, why: push.why },
     },
   );
