@@ -285,6 +285,6 @@ function gaveUp(place: Place, why: Why, time: WaitingTime): CotenantError {
     : new CotenantError(
         "E_WAIT_TIMEOUT",
         `waited ${waitedSecs} s as number ${position} in the queue: ${why.message.replace(SECONDS_THEN, "")}`,
-        { ...(why.hint === undefined ? {} : { hint: why.hint }), data: { ...data, ...why.data } },
+        { hint: why.hint, data: { ...data, ...why.data } },
       );
 }

@@ -133,7 +133,7 @@ function parse<T>(parser: (text: string) => T, text: string, from: string): Excl
   const value = parser(text);
   if (!isRefusal(value)) return value as Exclude<T, { refused: true }>;
   throw new CotenantError("E_USAGE", `${from}: ${value.message}`, {
-    ...(value.hint === undefined ? {} : { hint: value.hint }),
+    hint: value.hint,
     data: { from, value: printable(text) },
   });
 }

@@ -1,7 +1,7 @@
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { type CotenantError, policyError } from "../../errors/cotenant-error";
 import { dirtyPaths, pathspecsOf } from "../../identity/dirty-paths";
 import { listWorktrees } from "../../identity/worktree-list";
 import { type Fact, type FactName, factName } from "../../kernel/facts";
@@ -203,13 +203,10 @@ export async function settleSeen(session: Session, seen: readonly SeenViolation[
 }
 
 function notTheirs(agentId: AgentId, { id, violation: { path, owner } }: SeenViolation): CotenantError {
-  return new CotenantError(
-    "E_POLICY",
+  return policyError(
     `${agentId} did not hold ${printable(path, 200)}, and is no person: it cannot say that all is well there`,
-    {
-      hint: `let ${owner} run 'cotenant guard settle ${id}', or a person, with a human: or admin: id`,
-      data: { agent_id: agentId, owner },
-    },
+    `let ${owner} run 'cotenant guard settle ${id}', or a person, with a human: or admin: id`,
+    { agent_id: agentId, owner },
   );
 }
 

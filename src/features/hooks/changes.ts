@@ -1,8 +1,8 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import type { CotenantError } from "../../errors/cotenant-error";
 import { byteTextOf } from "../../git/byte-text";
 import { type PathChange, parseBatch, parseChanges } from "../../git/commit-text";
 import type { Git, GitOptions } from "../../platform/git";
-import { gitWords } from "../../platform/git-answers";
+import { gitFailed } from "../../platform/git-answers";
 
 type Place = Pick<GitOptions, "cwd" | "env">;
 
@@ -104,5 +104,5 @@ async function emptyTree(git: Git, place: Place): Promise<string> {
 }
 
 function failed(doing: string, stderr: string): CotenantError {
-  return new CotenantError("E_GIT", `${doing} failed: ${gitWords(stderr)}`);
+  return gitFailed(`${doing} failed`, stderr);
 }

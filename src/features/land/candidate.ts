@@ -7,7 +7,7 @@ import type { ObjectId } from "../../git/object-name";
 import { readRef } from "../../git/refs";
 import { decode, joinPath } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
-import { gitWords } from "../../platform/git-answers";
+import { gitFailed } from "../../platform/git-answers";
 import { modesFor } from "../../store/layout";
 import { withObjectsApart } from "../publish/agent-index";
 import { isAncestor } from "../publish/catching-up";
@@ -123,7 +123,7 @@ async function mergedTree(
   if (status === 0) return { kind: "tree", tree: tree.trim() };
   if (status === 1) return { kind: "conflict", paths: [...new Set(names.filter((name) => name !== ""))] };
   if (/unrelated histories/.test(stderr)) return unrelated({ surroundings, repository });
-  throw new CotenantError("E_GIT", `Git could not merge: ${gitWords(stderr)}`);
+  throw gitFailed("Git could not merge", stderr);
 }
 
 async function unrelated({

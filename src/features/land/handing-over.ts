@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, protectedError } from "../../errors/cotenant-error";
+import { CotenantError, protectedError, retriesError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { decode } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
@@ -136,14 +136,7 @@ async function put(
     throw attempt.error;
   }
   if (attempt.kind !== "committed")
-    throw new CotenantError(
-      "E_RETRIES_EXHAUSTED",
-      `${shownBranch(ref)} was moved by somebody else meanwhile`,
-      {
-        hint: "run it again",
-        data: { ref },
-      },
-    );
+    throw retriesError(`${shownBranch(ref)} was moved by somebody else meanwhile`, "run it again", { ref });
   tell("landed", `put ${shownBranch(entry.branch)} at ${shownBranch(ref)} as ${commit.slice(0, 12)}`, entry);
   const open = `gh pr create --base ${shellWord(branchName(target))} --head ${shellWord(branchName(ref))} --fill`;
   // A pull request is made of what the forge has.

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import type { Command, Context, Output } from "../../../cli/grammar/command";
-import { CotenantError, fileFailure } from "../../../errors/cotenant-error";
+import { CotenantError, fileFailure, usageError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import { shellQuoted } from "../../../kernel/printing";
 import { type ExecEnvironment, exec as makeCaches } from "../operations";
@@ -20,9 +20,7 @@ export const exec: Command = {
   async run(context, parsed) {
     const [file = "", ...args] = parsed.words;
     if (file === "" && !parsed.has("print-env"))
-      throw new CotenantError("E_USAGE", "no command was named to run", {
-        hint: "for example cotenant exec -- npm test",
-      });
+      throw usageError("no command was named to run", "for example cotenant exec -- npm test");
     const made = await makeCaches(await context.workspace());
     if (parsed.has("print-env")) return printed(made);
     const { agentId, place, variables } = made;

@@ -3,7 +3,7 @@ import { installedFrom } from "../../../cli/grammar/installed";
 import { interruptibly } from "../../../cli/terminal/interrupts";
 import { columns, verbatim } from "../../../cli/terminal/render";
 import { chooseWay, guardDaemon, guardPlaceIn, settleDoor } from "../../../daemon/guard-way";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../../errors/cotenant-error";
 import { HARNESS_NAMES, type HarnessName } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
 import { HARNESSES } from "../../guard/harness";
@@ -60,9 +60,7 @@ function harnessesFrom(parsed: Parsed): readonly HarnessName[] {
     });
   }
   if (words.length === 0)
-    throw new CotenantError("E_USAGE", "which harness?", {
-      hint: `name one or more of ${HARNESS_NAMES.join(", ")}, or give --all`,
-    });
+    throw usageError("which harness?", `name one or more of ${HARNESS_NAMES.join(", ")}, or give --all`);
   return harnessesOrAll(parsed);
 }
 

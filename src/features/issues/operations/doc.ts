@@ -1,4 +1,4 @@
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, notFoundError } from "../../../errors/cotenant-error";
 import { printable, type Ulid } from "../../../kernel/ids";
 import { authorAt, type Desk, type RepositoryDesk } from "../desk";
 import {
@@ -156,13 +156,10 @@ async function readDocument(
   if (content !== null) return { source: "worktree", content };
   const committed = git === null ? null : await committedContent(git, here.root, "HEAD", path);
   if (committed !== null) return { source: "HEAD", content: committed };
-  throw new CotenantError(
-    "E_NOT_FOUND",
+  throw notFoundError(
     `${printable(path, 200)} is neither in this worktree nor in its HEAD`,
-    {
-      hint: "look at another branch with --at <branch>, or in the worktree where the issue is worked on",
-      data: { path: printable(path, 1_000) },
-    },
+    "look at another branch with --at <branch>, or in the worktree where the issue is worked on",
+    { path: printable(path, 1_000) },
   );
 }
 

@@ -1,6 +1,6 @@
 import type { LeaseStatus } from "../../../coordinator/contract";
 import { type ChangeRequest, givenReason, requestIdOf } from "../../../coordinator/requests";
-import { CotenantError, orThrow } from "../../../errors/cotenant-error";
+import { CotenantError, orThrow, usageError } from "../../../errors/cotenant-error";
 import type { Ulid } from "../../../kernel/ids";
 import { checkText } from "../../../kernel/policy";
 import { pendingGates, readResults, resetLines } from "../../gates/results";
@@ -282,9 +282,7 @@ function resolutionOf({ reason, allowBlocked }: UpdateRequest, wanted: IssueStat
   }
   const flag = allowBlocked === true ? "allow-blocked" : reason === undefined ? null : "reason";
   if (flag === null) return null;
-  throw new CotenantError("E_USAGE", `--${flag} goes with --state done`, {
-    hint: `leave out --${flag}, or say what the issue becomes`,
-  });
+  throw usageError(`--${flag} goes with --state done`, `leave out --${flag}, or say what the issue becomes`);
 }
 
 function assignTo(desk: Desk, request: IssueRequest, assignee: string | null): Promise<ChangedIssue> {

@@ -2,7 +2,7 @@ import type { Command, Context, Output, Parsed } from "../../../cli/grammar/comm
 import { leaseJson } from "../../../cli/terminal/render";
 import { shownLines } from "../../../cli/terminal/shown-text";
 import type { HolderRequest } from "../../../coordinator/requests";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../../errors/cotenant-error";
 import { ERRORS } from "../../../errors/registry";
 import { printable } from "../../../kernel/ids";
 import { count, shellWord } from "../../../kernel/printing";
@@ -83,9 +83,7 @@ export const publish: Command = {
 function optionsFrom(context: Context, parsed: Parsed, holder: HolderRequest): PublishOptions {
   const branch = parsed.text("branch");
   if (branch === undefined)
-    throw new CotenantError("E_USAGE", "no branch was named to publish to", {
-      hint: "for example --branch work/login",
-    });
+    throw usageError("no branch was named to publish to", "for example --branch work/login");
   return {
     ...holder,
     branch,
