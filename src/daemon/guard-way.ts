@@ -4,7 +4,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import { HARNESSES } from "../features/guard/harness";
 import { VIA_NAMES } from "../features/harnesses/command-line";
 import { HTTP_HARNESSES } from "../features/harnesses/entries";
-import type { AgentsDesk } from "../features/harnesses/installation";
+import type { HarnessLevel } from "../features/harnesses/installation";
 import type { GuardDaemon, Way } from "../features/harnesses/operations";
 import { allRecords } from "../features/harnesses/record";
 import type { HarnessName } from "../identity/harness";
@@ -19,7 +19,7 @@ const BY_PROGRAM: Way = { via: null, remarks: [], prepare: async () => {} };
 
 /** `program` is what starts the daemon where there is none. */
 export async function chooseWay(
-  desk: AgentsDesk,
+  desk: HarnessLevel,
   harnesses: readonly HarnessName[],
   { way, shared, program }: { readonly way: string; readonly shared: boolean; readonly program: string },
 ): Promise<Way> {
@@ -128,7 +128,7 @@ async function overHttp(
 }
 
 /** Closes the way over HTTP once no harness of the repository goes it any more. */
-export async function settleDoor(desk: AgentsDesk): Promise<void> {
+export async function settleDoor(desk: HarnessLevel): Promise<void> {
   const { workspace, platform, shelf } = desk;
   if (workspace === null) return;
   const { controlDir } = workspace.repository;

@@ -5,6 +5,15 @@ export function count(n: number, one: string, many = `${one}s`): string {
   return `${n} ${n === 1 ? one : many}`;
 }
 
+/** The first few of a list, and how many more. */
+export function some(all: readonly string[], most = 3): string {
+  return all.slice(0, most).join(", ") + andMore(all.length - most);
+}
+
+export function andMore(rest: number): string {
+  return rest > 0 ? ` and ${rest} more` : "";
+}
+
 export function duration(ms: number): string {
   const secs = Math.max(0, Math.round(ms / 1000));
   if (secs < 60) return `${secs}s`;

@@ -4,7 +4,7 @@ import { listWorktrees, type WorktreeEntry } from "../../identity/worktree-list"
 import { printable } from "../../kernel/ids";
 import { dirKey, isFullRefName, kindOf, nameOf } from "../../kernel/keys";
 import { belongsTo, type Lease } from "../../kernel/lease";
-import { shellWord } from "../../kernel/printing";
+import { andMore, shellWord } from "../../kernel/printing";
 import { isRefusal } from "../../kernel/refusal";
 import { gitList, gitText } from "../../platform/git-answers";
 import { ALLOWED, allowedSaying, type Verdict } from "./answers";
@@ -288,7 +288,7 @@ function stashOfOthers(
 ): Words {
   const [first] = foreign;
   const name = `stash@{${first!.at}}`;
-  const more = foreign.length > 1 ? ` and ${foreign.length - 1} more` : "";
+  const more = andMore(foreign.length - 1);
   return refusal(use, others, null, [
     `cotenant: \`${printable(use.command, 80)}\` takes ${name} (${printable(first!.title, 80)})${more} away. The stash is one for all worktrees, it was not made on ${branch === null ? "a branch of yours" : printable(branch, 100)}, and ${workers(others)} in another worktree. Nothing was run.`,
     `To have its changes and leave it to whoever made it: ${gitIn(from)} stash apply '${name}'`,
@@ -324,7 +324,7 @@ function workers(others: readonly Lease[]): string {
       .map(({ key }) => printable(nameOf(key), 100));
     return `${agentId} (${keys.slice(0, 3).join(", ")}${keys.length > 3 ? `, and ${keys.length - 3} more` : ""})`;
   });
-  const more = agents.length > MOST_NAMED ? ` and ${agents.length - MOST_NAMED} more` : "";
+  const more = andMore(agents.length - MOST_NAMED);
   return `${shown.join(", ")}${more} ${agents.length === 1 ? "works" : "work"}`;
 }
 

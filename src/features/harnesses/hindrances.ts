@@ -2,7 +2,14 @@ import type { HarnessName } from "../../identity/harness";
 import { below, parentOf } from "../../identity/path-text";
 import type { Environment } from "../../identity/repository";
 import { codexHindrances } from "./codex-trust";
-import { jsonTable, type Layer, type Look, settingsLayers, type Table, tableIn } from "./settings-layers";
+import {
+  jsonTable,
+  type Layer,
+  type SettingsSearch,
+  settingsLayers,
+  type Table,
+  tableIn,
+} from "./settings-layers";
 import { type Grounds, homeOf, type Site, shownPath } from "./sites";
 
 /**
@@ -10,7 +17,7 @@ import { type Grounds, homeOf, type Site, shownPath } from "./sites";
  * name, with what to do about it. None where nothing is known that keeps it from running them. What a harness was started
  * with, and what it remembers elsewhere, is not known here.
  */
-export async function hindrances(look: Look, site: Site): Promise<string[]> {
+export async function hindrances(look: SettingsSearch, site: Site): Promise<string[]> {
   const { harness, level, path } = site;
   if (harness === "codex") return codexHindrances(look, site);
   const isKnown = await isTrusted(look, harness);
@@ -189,7 +196,7 @@ function asksForTrust(layers: readonly Layer[]): boolean | undefined {
 }
 
 /** Whether a harness takes settings and hooks from this project, as far as that is known. */
-export async function isTrusted(look: Look, harness: HarnessName): Promise<boolean> {
+export async function isTrusted(look: SettingsSearch, harness: HarnessName): Promise<boolean> {
   const { files, grounds } = look;
   const trust = LISTS[harness];
   const [{ root, env }, home] = [grounds, homeOf(harness, grounds)];

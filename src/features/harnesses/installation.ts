@@ -31,14 +31,14 @@ import { type Grounds, type Level, sitesOf } from "./sites";
 import { stateOf } from "./state";
 
 /** Settings of harnesses, and where Git keeps what it passes over in this clone; null outside of any. */
-export interface Desk {
+export interface HarnessFiles {
   readonly platform: Platform;
   readonly shelf: Shelf;
   readonly clone: { readonly root: string; readonly commonDir: string } | null;
 }
 
 /** One level of settings, with all that is needed to change them. */
-export interface AgentsDesk extends Desk {
+export interface HarnessLevel extends HarnessFiles {
   readonly level: Level;
   readonly surroundings: Surroundings;
   readonly grounds: Grounds;
@@ -48,7 +48,7 @@ export interface AgentsDesk extends Desk {
 const PRIVATE = { file: 0o600, directory: 0o700 };
 
 /** The settings of this worktree. */
-export function projectDesk(workspace: Workspace): AgentsDesk {
+export function projectDesk(workspace: Workspace): HarnessLevel {
   const { surroundings, repository, store } = workspace;
   const { platform, home, env } = surroundings;
   const { worktreeRoot: root, commonDir, controlDir } = repository;
@@ -58,7 +58,7 @@ export function projectDesk(workspace: Workspace): AgentsDesk {
 }
 
 /** The user's own. Works outside of any repository. */
-export function userDesk(surroundings: Surroundings): AgentsDesk | null {
+export function userDesk(surroundings: Surroundings): HarnessLevel | null {
   const { platform, home, env } = surroundings;
   const data = dataFolder(env, home);
   if (data === null) return null;
@@ -68,7 +68,7 @@ export function userDesk(surroundings: Surroundings): AgentsDesk | null {
 }
 
 /** Everything that harnesses may have at that level. */
-export async function findIn(desk: AgentsDesk, ...harnesses: readonly HarnessName[]): Promise<Found[]> {
+export async function findIn(desk: HarnessLevel, ...harnesses: readonly HarnessName[]): Promise<Found[]> {
   const { platform, grounds, shelf, workspace, surroundings } = desk;
   const looked: Omit<Found, "standing">[] = [];
   for (const site of harnesses.flatMap((harness) => sitesOf(harness, desk.level, grounds)))
@@ -89,7 +89,7 @@ export type InstallHow = Pick<Wishes, "program" | "shared" | "via">;
 
 /** Looks and decides for all of them before anything is written: an objection against one is one against all. */
 export async function planAgents(
-  desk: AgentsDesk,
+  desk: HarnessLevel,
   harnesses: readonly HarnessName[],
   how: InstallHow,
 ): Promise<SitePlan[]> {
@@ -99,7 +99,7 @@ export async function planAgents(
 
 /** The same, with an objection against one in the place of its plan. */
 export async function decideEach(
-  desk: AgentsDesk,
+  desk: HarnessLevel,
   harnesses: readonly HarnessName[],
   how: InstallHow,
 ): Promise<[HarnessName, SitePlan | Objection][]> {
@@ -112,7 +112,7 @@ export async function decideEach(
 }
 
 export async function installAgents(
-  desk: AgentsDesk,
+  desk: HarnessLevel,
   harnesses: readonly HarnessName[],
   how: InstallHow,
 ): Promise<SitePlan[]> {
@@ -123,7 +123,7 @@ export async function installAgents(
   });
 }
 
-export async function writeAgents(desk: AgentsDesk, plans: readonly SitePlan[]): Promise<void> {
+export async function writeAgents(desk: HarnessLevel, plans: readonly SitePlan[]): Promise<void> {
   if (desk.workspace !== null) {
     const shared = plans.filter(({ isShared, after }) => isShared && after !== null);
     await refuseRuledFiles(
@@ -136,7 +136,7 @@ export async function writeAgents(desk: AgentsDesk, plans: readonly SitePlan[]):
 }
 
 export async function planAgentRemoval(
-  desk: AgentsDesk,
+  desk: HarnessLevel,
   harnesses: readonly HarnessName[],
   shared: boolean,
 ): Promise<Removals & { readonly others: readonly FileRecord[] }> {
@@ -149,7 +149,7 @@ export async function planAgentRemoval(
 
 /** What Git passes over is nobody's work. */
 export async function refuseRuledRemovals(
-  { workspace }: AgentsDesk,
+  { workspace }: HarnessLevel,
   { removals }: Pick<Removals, "removals">,
 ): Promise<void> {
   const seen = removals.filter(({ found }) => found.standing !== "ignored");
@@ -177,7 +177,7 @@ export async function leftToUser(
 }
 
 export async function removeAgents(
-  desk: AgentsDesk,
+  desk: HarnessLevel,
   plan: Awaited<ReturnType<typeof planAgentRemoval>>,
 ): Promise<void> {
   const gone = new Set(
@@ -196,7 +196,7 @@ const SETTINGS = { doing: "writing settings", text: "utf-8" } as const;
  * What is put in is remembered before it is put in, and forgotten after it is out: whoever is killed in between can be
  * undone to the byte.
  */
-export async function applyInstall(desk: Desk, plans: readonly SitePlan[]): Promise<void> {
+export async function applyInstall(desk: HarnessFiles, plans: readonly SitePlan[]): Promise<void> {
   const { platform, shelf, clone } = desk;
   const files = new OthersFiles(platform, SETTINGS);
   const hidden = plans.filter(({ hides }) => hides).map(({ site }) => site.shown);
@@ -220,7 +220,7 @@ export async function applyInstall(desk: Desk, plans: readonly SitePlan[]): Prom
 }
 
 export async function applyUninstall(
-  desk: Desk,
+  desk: HarnessFiles,
   { removals, absent }: Removals,
   isStillHidden: (name: string) => boolean,
 ): Promise<void> {
@@ -244,7 +244,11 @@ export async function applyUninstall(
   if (clone !== null) await show(platform, clone.commonDir, names, HIDER);
 }
 
-async function forget({ platform, shelf }: Desk, files: OthersFiles, { site, record }: Found): Promise<void> {
+async function forget(
+  { platform, shelf }: HarnessFiles,
+  files: OthersFiles,
+  { site, record }: Found,
+): Promise<void> {
   // Innermost first; what somebody else has put something into stays.
   for (const directory of [...(record?.madeDirectories ?? [])].reverse())
     await files.attempt(directory, () => platform.files.removeDirectory(directory));
@@ -256,7 +260,10 @@ function clearBeside(platform: Platform, path: string, recentMs?: number): Promi
 }
 
 /** Files that a writer of settings, or of what is remembered of them, left when it was killed. */
-export async function tidyAgents({ platform, shelf, grounds }: AgentsDesk, recentMs: number): Promise<void> {
+export async function tidyAgents(
+  { platform, shelf, grounds }: HarnessLevel,
+  recentMs: number,
+): Promise<void> {
   await clearUnfinished(platform, shelf.directory, () => true, recentMs);
   for (const { path } of HARNESS_NAMES.flatMap((harness) => sitesOf(harness, "project", grounds)))
     await clearBeside(platform, path, recentMs);

@@ -10,8 +10,8 @@ import { type Via, viaFlag } from "./command-line";
 import { type CanaryReport, isWell, nothingCovered, type RealReport, wasTried } from "./coverage";
 import { hindrances } from "./hindrances";
 import {
-  type AgentsDesk,
   findIn,
+  type HarnessLevel,
   type InstallHow,
   installAgents,
   leftToUser,
@@ -30,7 +30,7 @@ export { VIA_NAMES, type Via, viaName } from "./command-line";
 export type { RealReport } from "./coverage";
 export { type CanaryReport, type Coverage, WAY_WORDS, WAYS } from "./coverage";
 export {
-  type AgentsDesk,
+  type HarnessLevel,
   installAgents,
   planAgentRemoval,
   planAgents,
@@ -66,7 +66,7 @@ export async function agentsAround(where: Whereabouts): Promise<AgentsAround> {
 }
 
 /** The user's own settings. */
-export function ownDesk(surroundings: Surroundings): AgentsDesk {
+export function ownDesk(surroundings: Surroundings): HarnessLevel {
   const desk = userDesk(surroundings);
   if (desk !== null) return desk;
   throw new CotenantError("E_USAGE", "--user needs a home directory, and there is none", {
@@ -84,7 +84,7 @@ export interface Way {
 
 /** Plans first, so that a refusal leaves no trace; with `isDry` that is all. */
 export async function addAgents(
-  desk: AgentsDesk,
+  desk: HarnessLevel,
   harnesses: readonly HarnessName[],
   { way, isDry, ...how }: Omit<InstallHow, "via"> & { readonly way: Way; readonly isDry: boolean },
 ): Promise<{ readonly plans: readonly SitePlan[]; readonly remarks: readonly string[] }> {
@@ -101,7 +101,7 @@ export async function addAgents(
 }
 
 export async function takeOutAgents(
-  desk: AgentsDesk,
+  desk: HarnessLevel,
   harnesses: readonly HarnessName[],
   shared: boolean,
 ): Promise<Pick<Removals, "removals" | "left">> {
@@ -115,7 +115,7 @@ export async function takeOutAgents(
 /** What has to be done besides for the guard to do anything at all, where these settings count. */
 export async function setUpRemarks(
   { workspace }: AgentsAround,
-  { level }: Pick<AgentsDesk, "level">,
+  { level }: Pick<HarnessLevel, "level">,
   isShared: boolean,
 ): Promise<string[]> {
   if (level === "user") {

@@ -14,7 +14,7 @@ import {
   type Removals,
   removeHooks,
 } from "./installation/install";
-import { type HookState, lookAtHooks, type Scene, statesOf } from "./installation/look";
+import { type HookState, type HooksSurvey, lookAtHooks, statesOf } from "./installation/look";
 import { everyPlace, type HooksPath, hooksHome } from "./installation/place";
 import { howToInstall, type InstallPlan } from "./installation/plan";
 import { readRecord } from "./installation/record";
@@ -148,7 +148,7 @@ export interface HookReport extends HookState {
 export interface HooksStatus {
   readonly directory: string;
   readonly setting: HooksPath | null;
-  readonly whose: Scene["place"]["whose"];
+  readonly whose: HooksSurvey["place"]["whose"];
   readonly isWanted: boolean;
   readonly hooks: readonly HookReport[];
   /** Ours in directories that Git does not use, or no longer. */
@@ -200,7 +200,7 @@ export async function hooksStatus(
   return { directory, setting, whose, ...(await elsewhere(desk, scene)), hooks, problem, next };
 }
 
-async function elsewhere({ platform, home, names, workspace }: HooksDesk, { place }: Scene) {
+async function elsewhere({ platform, home, names, workspace }: HooksDesk, { place }: HooksSurvey) {
   const record = workspace === null ? null : await readRecord(platform, workspace.repository.controlDir);
   const hidden: string[] = [];
   for (const other of await everyPlace(home, record?.directories ?? [])) {

@@ -2,7 +2,7 @@ import { type CommittedRules, pathRulesFrom, pathRulesIn, placedRules } from "..
 import { configError } from "../../config/problem";
 import type { Workspace } from "../../coordinator/workspace";
 import type { OwnChange, PathChange } from "../../git/commit-text";
-import type { ChangingCommit, CommitPlace } from "../../git/commits";
+import type { ChangingCommit } from "../../git/commits";
 import type { ObjectId } from "../../git/object-name";
 import { printable } from "../../kernel/ids";
 import {
@@ -15,7 +15,7 @@ import {
   ruledOut,
   whatInstead,
 } from "../../kernel/path-rules";
-import type { Git } from "../../platform/git";
+import type { Git, GitPlace } from "../../platform/git";
 import { gitFailed } from "../../platform/git-answers";
 import { blobs } from "./changes";
 import type { Objection } from "./commit-rules";
@@ -165,7 +165,7 @@ export class RuleJudge implements PathKeeper {
 
 interface Sources {
   readonly git: Git;
-  readonly place: CommitPlace;
+  readonly place: GitPlace;
 }
 
 /** What a commit changes, and how its parents are called in messages. */

@@ -1,6 +1,7 @@
 import type { Acquired, Session } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
+import { andMore } from "../../kernel/printing";
 import { takeBackHint } from "./lost";
 import { isTerminal } from "./model";
 import type { IssueReader } from "./reader";
@@ -92,7 +93,7 @@ export async function finishCheck(reader: IssueReader, id: Ulid): Promise<(curre
 export function refuseOpenNeeds(id: Ulid, open: readonly string[], verb: "claimed" | "done"): void {
   const [first] = open;
   if (first === undefined) return;
-  const more = open.length === 1 ? "" : ` and ${open.length - 1} more`;
+  const more = andMore(open.length - 1);
   throw new CotenantError("E_POLICY", `issue ${id} cannot be ${verb}: it waits for ${first}${more}`, {
     hint: `finish that first ('cotenant issue show ${first}'), or add --allow-blocked --reason <text>`,
     data: { id, blocked_by: open },

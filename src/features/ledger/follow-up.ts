@@ -8,7 +8,7 @@ import { DamagedCopy } from "./copy";
 import type { Claim, Ledger } from "./ledger";
 import { noteOffline } from "./offline-claims";
 import type { ClaimEnd, ClaimRecord } from "./record";
-import { type ClaimUpdate, isUnreachable, type Look, type PushOutcome, updateTo } from "./remote";
+import { type ClaimUpdate, isUnreachable, type PushOutcome, type RemoteClaims, updateTo } from "./remote";
 import { backoffMs, isBeatDue, judge, tombstone } from "./rules";
 import { lost, whyLost } from "./words";
 
@@ -30,7 +30,7 @@ async function pushThrough(
   ledger: Ledger,
   actor: Actor,
   first: readonly ClaimUpdate[],
-  again: (update: ClaimUpdate, look: Look) => ClaimUpdate | null,
+  again: (update: ClaimUpdate, look: RemoteClaims) => ClaimUpdate | null,
   /** What was pushed without an answer is added here, whatever comes of it. */
   unclear: Sent[] = [],
 ): Promise<{ done: Sent[]; given: ClaimUpdate[]; retries: number }> {
@@ -142,7 +142,7 @@ export async function tell(
         look !== null && !mayFollow(ledger, recordAt(look.claims.get(issueId)), record),
     );
     const own = updates.filter((update) => !foreign.includes(update));
-    const goOn = (update: ClaimUpdate, seen: Look) => {
+    const goOn = (update: ClaimUpdate, seen: RemoteClaims) => {
       const ref = seen.claims.get(update.issueId);
       return mayFollow(ledger, recordAt(ref), update.record)
         ? { ...update, expected: ref?.oid ?? null }
@@ -210,7 +210,7 @@ async function endTaken(
   ledger: Ledger,
   actor: Actor,
   claims: readonly Claim[],
-  look: Look,
+  look: RemoteClaims,
 ): Promise<CotenantError | null> {
   let first: CotenantError | null = null;
   for (const claim of claims) {
@@ -248,7 +248,7 @@ export async function withdraw(
     const look = await ledger.look(actor, idsOf(there));
     const records = there.map(({ issueId }) => recordAt(look.claims.get(issueId)));
     const written = await ledger.writtenUnder(records.filter((record) => record !== null));
-    const updateFor = (issueId: Ulid, leaseId: Ulid, seen: Look): ClaimUpdate | null => {
+    const updateFor = (issueId: Ulid, leaseId: Ulid, seen: RemoteClaims): ClaimUpdate | null => {
       const ref = seen.claims.get(issueId);
       const record = recordAt(ref);
       if (ref === undefined || record === null || !record.isHeld || record.leaseId !== leaseId) return null;

@@ -11,7 +11,7 @@ import type { Platform } from "../../platform/platform";
 import { ensureCloneId, readCloneId, renewCloneId } from "./clone-id";
 import { type Confirmation, confirmationName, confirmationToFact, readConfirmations } from "./confirmations";
 import { type ClaimRecord, type IssueMark, MOST_WRITTEN } from "./record";
-import type { ClaimUpdate, LedgerRemote, Look, MadeUpdate, PushOutcome } from "./remote";
+import type { ClaimUpdate, LedgerRemote, MadeUpdate, PushOutcome, RemoteClaims } from "./remote";
 import { type ClaimRules, recordOf } from "./rules";
 import { noteSent, twinsIn } from "./sent";
 import type { OfflineClaim } from "./state";
@@ -62,7 +62,7 @@ export class Ledger {
   }
 
   /** Asks the remote. Whoever else is at work there under this clone's id is noticed here. */
-  async look(actor: Actor, ids: readonly Ulid[] | "all"): Promise<Look> {
+  async look(actor: Actor, ids: readonly Ulid[] | "all"): Promise<RemoteClaims> {
     const look = await this.parts.remote.look(ids);
     const twins = await twinsIn(this, look);
     if (twins.length > 0) throw await this.#metTwin(actor, twins);

@@ -1,7 +1,7 @@
 import type { Ulid } from "../../kernel/ids";
 import { DamagedCopy, type LedgerCopy } from "./copy";
 import type { GitRemote } from "./git-remote";
-import type { ClaimRef, ClaimUpdate, LedgerRemote, Look, MadeUpdate, PushOutcome } from "./remote";
+import type { ClaimRef, ClaimUpdate, LedgerRemote, MadeUpdate, PushOutcome, RemoteClaims } from "./remote";
 
 /** Runs an operation that is safe to repeat; if the copy turns out to be damaged, replaces it and runs once more. */
 export async function mending<T>(
@@ -37,11 +37,11 @@ export class MendingRemote implements LedgerRemote {
     this.#warn = warn;
   }
 
-  look(ids: readonly Ulid[] | "all"): Promise<Look> {
+  look(ids: readonly Ulid[] | "all"): Promise<RemoteClaims> {
     return this.#mended(() => this.#remote.look(ids));
   }
 
-  recall(ids: readonly Ulid[]): Promise<Look | null> {
+  recall(ids: readonly Ulid[]): Promise<RemoteClaims | null> {
     return this.#mended(() => this.#remote.recall(ids));
   }
 

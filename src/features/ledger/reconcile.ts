@@ -6,7 +6,7 @@ import { isConfirmed, issueOfLease } from "./confirmations";
 import { mayFollow, withdraw } from "./follow-up";
 import type { Claim, Ledger } from "./ledger";
 import { type ClaimRecord, unreadableClaim } from "./record";
-import { isUnreachable, type Look, updateTo } from "./remote";
+import { isUnreachable, type RemoteClaims, updateTo } from "./remote";
 import { backoffMs, lapse, tombstone } from "./rules";
 import { whoHadIt, whoHasIt } from "./words";
 
@@ -35,7 +35,7 @@ export interface ReconcileOptions {
   /** In passing: at most so many, and none that its own process may still be telling of. Null: all. */
   readonly most: number | null;
   /** All claims at the remote, for whoever has just looked: also confirmed ones are held against it then. */
-  readonly look?: Look;
+  readonly look?: RemoteClaims;
   readonly onProgress?: (done: number, all: number) => void;
 }
 
@@ -78,7 +78,7 @@ export async function reconcile(
 async function findOpen(
   ledger: Ledger,
   actor: Actor,
-  look: Look | null,
+  look: RemoteClaims | null,
   isInPassing: boolean,
 ): Promise<{ open: Claim[]; leftovers: { issueId: Ulid; leaseId: Ulid }[] }> {
   const { local, book, controlDir } = ledger.parts;
@@ -126,7 +126,7 @@ async function withoutThoseOnTheirWay(ledger: Ledger, claims: readonly Claim[]):
 }
 
 /** Evicted there, taken over, or lost with a ledger that was taken anew: confirmed as it was, it is not any more. */
-function isContradicted(look: Look | null, issueId: Ulid, leaseId: Ulid): boolean {
+function isContradicted(look: RemoteClaims | null, issueId: Ulid, leaseId: Ulid): boolean {
   if (look === null) return false;
   const record = recordAt(look.claims.get(issueId));
   return record === null ? !look.claims.has(issueId) : !(record.isHeld && record.leaseId === leaseId);
@@ -212,7 +212,12 @@ async function confirmSome(ledger: Ledger, actor: Actor, claims: readonly Claim[
   return { confirmed, conflicts, pending, withdrawn: [] };
 }
 
-async function conflictOf(ledger: Ledger, actor: Actor, claim: Claim, look: Look): Promise<Conflict | null> {
+async function conflictOf(
+  ledger: Ledger,
+  actor: Actor,
+  claim: Claim,
+  look: RemoteClaims,
+): Promise<Conflict | null> {
   const { issueId, lease } = claim;
   const reading = look.claims.get(issueId)?.reading;
   const about = { issueId, agentId: lease.agentId };
@@ -256,7 +261,7 @@ export interface Released {
  * Claims without expiry of whoever has not been heard of for `sync.claim_timeout_hours` are released, by a commit that
  * names the old owner. Two machines may do so at once: one of them is second, and sees it done.
  */
-export async function releaseStale(ledger: Ledger, actor: Actor, look: Look): Promise<Released[]> {
+export async function releaseStale(ledger: Ledger, actor: Actor, look: RemoteClaims): Promise<Released[]> {
   const { rules } = ledger.parts;
   const now = ledger.nowMs;
   const cloneId = await ledger.cloneId(actor);
@@ -291,7 +296,7 @@ export async function releaseStale(ledger: Ledger, actor: Actor, look: Look): Pr
  * Claims at the remote that this clone's store knows nothing of any more: pushed by a process that was killed, or whose
  * lease ran out. They are given back.
  */
-export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: Look): Promise<Ulid[]> {
+export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: RemoteClaims): Promise<Ulid[]> {
   const { local } = ledger.parts;
   const cloneId = await ledger.cloneId(actor);
   const ours = [...look.claims].flatMap(([issueId, ref]) => {

@@ -2,7 +2,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { CommitReader, READING_LIMITS } from "../../git/commits";
 import { type Ulid, ulidIn } from "../../kernel/ids";
-import type { Git, GitOptions } from "../../platform/git";
+import type { Git, GitPlace } from "../../platform/git";
 import { isLedgerOn, openLedger } from "./open";
 import { type ClaimRecord, readClaim } from "./record";
 import { isUnreachable } from "./remote";
@@ -27,15 +27,13 @@ export interface ClaimTestimony {
   readonly held: ReadonlyMap<string, { readonly agentId: string; readonly leaseId: string }>;
 }
 
-type Place = Pick<GitOptions, "cwd" | "env">;
-
 /** Every grant and every beat of every claim is one; beyond this it cannot be told in time. */
 const MOST_RECORDS = 500_000;
 
 /** Reads the whole history of every claim ref there; null where there is none, and nobody can testify. */
 export async function claimTestimony(
   git: Git,
-  place: Place,
+  place: GitPlace,
   prefix: string,
   nowMs: number,
 ): Promise<ClaimTestimony | null> {
@@ -73,7 +71,7 @@ export async function claimTestimony(
   };
 }
 
-async function claimRefs(git: Git, place: Place, prefix: string): Promise<[Ulid, string][]> {
+async function claimRefs(git: Git, place: GitPlace, prefix: string): Promise<[Ulid, string][]> {
   const { status, stdout, stderr } = await git.run(
     ["for-each-ref", "--format=%(objectname) %(refname)", prefix],
     place,

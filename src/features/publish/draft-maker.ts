@@ -19,7 +19,7 @@ import {
 } from "./draft";
 import { formerNames } from "./patch-names";
 
-export interface Desk {
+export interface DraftBasis {
   readonly objects: ObjectDatabase;
   /** The tree that the inputs are meant against; null where there is nothing yet. */
   readonly base: ObjectId | null;
@@ -44,7 +44,7 @@ export interface Drafted {
 }
 
 /** What the inputs come to, path by path, against the base. Nothing of it is in the repository yet. */
-export async function draftOf(desk: Desk, inputs: readonly Input[]): Promise<Drafted> {
+export async function draftOf(desk: DraftBasis, inputs: readonly Input[]): Promise<Drafted> {
   const book = new DraftBook();
   const of = <Op extends Input["op"]>(op: Op) => inputs.filter((input): input is OpOf<Op> => input.op === op);
   const patches = of("patch");
@@ -72,11 +72,11 @@ export async function draftOf(desk: Desk, inputs: readonly Input[]): Promise<Dra
 
 // --- contents, deletions, renames ---------------------------------------------------------------------------
 
-async function at(desk: Desk, path: string): Promise<Leaf | null> {
+async function at(desk: DraftBasis, path: string): Promise<Leaf | null> {
   return (await lookUp(desk.objects, desk.base, [checkedPath(path)])).get(path) ?? null;
 }
 
-async function put(desk: Desk, book: DraftBook, input: OpOf<"put">): Promise<void> {
+async function put(desk: DraftBasis, book: DraftBook, input: OpOf<"put">): Promise<void> {
   const { path, content, mode, newMode } = input;
   const old = await at(desk, path);
   refuseUnexpected(path, old, input.baseBlob);
@@ -94,14 +94,14 @@ async function put(desk: Desk, book: DraftBook, input: OpOf<"put">): Promise<voi
   book.set(path, contentLeaf(desk.objects, mode ?? (isFile ? old.mode : newMode), content));
 }
 
-async function deleted(desk: Desk, book: DraftBook, { path, baseBlob }: OpOf<"delete">): Promise<void> {
+async function deleted(desk: DraftBasis, book: DraftBook, { path, baseBlob }: OpOf<"delete">): Promise<void> {
   const old = await at(desk, path);
   refuseUnexpected(path, old, baseBlob);
   if (old === null) throw notInBase(path);
   for (const [file] of await filesAt(desk, path, old)) book.set(file, null);
 }
 
-async function renamed(desk: Desk, book: DraftBook, { from, to }: OpOf<"rename">): Promise<void> {
+async function renamed(desk: DraftBasis, book: DraftBook, { from, to }: OpOf<"rename">): Promise<void> {
   const old = await at(desk, from);
   if (old === null) throw notInBase(from);
   const there = await at(desk, to);
@@ -119,7 +119,7 @@ async function renamed(desk: Desk, book: DraftBook, { from, to }: OpOf<"rename">
 }
 
 /** The files that a path stands for: itself, or everything in it. */
-async function filesAt(desk: Desk, path: string, leaf: Leaf): Promise<Map<string, Leaf>> {
+async function filesAt(desk: DraftBasis, path: string, leaf: Leaf): Promise<Map<string, Leaf>> {
   if (!isTree(leaf)) return new Map([[path, leaf]]);
   const files = await listFiles(desk.objects, leaf.oid, desk.maxPaths);
   return new Map([...files].map(([name, file]) => [`${path}/${unicode(name)}`, file]));
@@ -136,7 +136,10 @@ function refuseUnexpected(path: string, old: Leaf | null, expected: ObjectId | n
 
 // --- patches, and files of a working tree -------------------------------------------------------------------
 
-async function patched(desk: Desk, patches: readonly OpOf<"patch">[]): Promise<Map<string, Wanted | null>> {
+async function patched(
+  desk: DraftBasis,
+  patches: readonly OpOf<"patch">[],
+): Promise<Map<string, Wanted | null>> {
   return withIndex(desk, async (index) => {
     const names = new Set<ByteText>();
     for (const { patch, name } of patches) {
@@ -152,7 +155,7 @@ async function patched(desk: Desk, patches: readonly OpOf<"patch">[]): Promise<M
 }
 
 async function fromWorktree(
-  desk: Desk,
+  desk: DraftBasis,
   inputs: readonly OpOf<"from-worktree">[],
   branch: ObjectId | null,
 ): Promise<{ changes: Map<string, Wanted | null>; putBack: readonly string[] }> {
@@ -185,11 +188,11 @@ async function fromWorktree(
   return { changes, putBack };
 }
 
-function rootOf({ base }: Desk): Leaf | null {
+function rootOf({ base }: DraftBasis): Leaf | null {
   return base === null ? null : { mode: MODES.tree, oid: base };
 }
 
-async function filesOf(desk: Desk, path: ByteText, leaf: Leaf): Promise<Map<ByteText, Leaf>> {
+async function filesOf(desk: DraftBasis, path: ByteText, leaf: Leaf): Promise<Map<ByteText, Leaf>> {
   if (!isTree(leaf)) return new Map([[path, leaf]]);
   const files = await listFiles(desk.objects, leaf.oid, 10 * desk.maxPaths);
   return path === "" ? files : new Map([...files].map(([name, file]) => [`${path}/${name}`, file]));
@@ -197,7 +200,7 @@ async function filesOf(desk: Desk, path: ByteText, leaf: Leaf): Promise<Map<Byte
 
 /** Lets `work` do something to an index of its own; answers how it differs from what it began with. */
 async function withIndex(
-  desk: Desk,
+  desk: DraftBasis,
   work: (index: AgentIndex) => Promise<ReadonlyMap<ByteText, Leaf>>,
 ): Promise<Map<string, Wanted | null>> {
   const index = await AgentIndex.open(desk.index);
@@ -226,7 +229,7 @@ async function contentOf(reader: ObjectReader, leaf: Leaf): Promise<Wanted> {
   return { ...leaf, content: object.content };
 }
 
-async function lookUpBytes(desk: Desk, names: ReadonlySet<ByteText>): Promise<Map<ByteText, Leaf>> {
+async function lookUpBytes(desk: DraftBasis, names: ReadonlySet<ByteText>): Promise<Map<ByteText, Leaf>> {
   const readable = [...names].filter((name) => isUnicode(name)).map(fromByteText);
   const found = await lookUp(
     desk.objects,

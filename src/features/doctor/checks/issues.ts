@@ -2,7 +2,7 @@ import { DATA_PLANE_LINES } from "../../../identity/data-plane";
 import { readWorktreeIdentity } from "../../../identity/worktree";
 import { PROVISIONAL_GITIGNORE } from "../../../identity/worktree-file";
 import { parseUlid, printable, type Ulid } from "../../../kernel/ids";
-import { count } from "../../../kernel/printing";
+import { count, some } from "../../../kernel/printing";
 import { isRefusal } from "../../../kernel/refusal";
 import type { Files } from "../../../platform/platform";
 import { cycleIn } from "../../issues/cycles";
@@ -16,7 +16,6 @@ import { shortId } from "../../issues/short-id";
 import { COMMENTS, DEPENDENCIES, LABELS, type WrittenStamp } from "../../issues/stamps";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
-import { some } from "../words";
 
 const INIT = "run: cotenant init (it adds what is missing and changes nothing else)";
 

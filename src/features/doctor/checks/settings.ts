@@ -4,7 +4,7 @@ import { type ConfigQuestion, configFiles, overruledText } from "../../../config
 import { CotenantError } from "../../../errors/cotenant-error";
 import { ISSUE_MERGE_DRIVER } from "../../../identity/data-plane";
 import { printable } from "../../../kernel/ids";
-import { shellQuoted } from "../../../kernel/printing";
+import { shellQuoted, some } from "../../../kernel/printing";
 import { viaFlag } from "../../harnesses/command-line";
 import { lookAt } from "../../harnesses/look";
 import { readRecord } from "../../harnesses/record";
@@ -20,7 +20,6 @@ import { installationIn, MergeDriver } from "../../issues/merge-driver";
 import { type Check, capped, error, fromError, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 import { presenceOf } from "../tree";
-import { some } from "../words";
 
 /** Every source, and what of it does not count. */
 export const configCheck: Check = {

@@ -8,12 +8,12 @@ import { HARNESS_NAMES, type HarnessName } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
 import { HARNESSES } from "../../guard/harness";
 import {
-  type AgentsDesk,
   addAgents,
   agentsAround,
   type Coverage,
   type Examined,
   examineAgents,
+  type HarnessLevel,
   harnessNamed,
   listAgents,
   ownDesk,
@@ -42,7 +42,7 @@ const NAMES = {
   completes: HARNESS_NAMES.map(() => ({ choices: HARNESS_NAMES })),
 } as const;
 
-async function deskFrom(context: Context, parsed: Parsed): Promise<AgentsDesk> {
+async function deskFrom(context: Context, parsed: Parsed): Promise<HarnessLevel> {
   if (!parsed.has("user")) return projectDesk(await context.workspace());
   if (parsed.has("shared"))
     throw new CotenantError("E_USAGE", "--user and --shared contradict each other", {

@@ -41,7 +41,7 @@ export interface ShownDocument {
 }
 
 /** A document's place: from the repository's root, in the file's own spelling. */
-interface Place {
+interface DocumentPlace {
   readonly path: string;
   readonly absolutePath: string;
   readonly isFile: boolean;
@@ -185,7 +185,7 @@ async function typedPath(desk: Desk, text: string): Promise<string> {
 }
 
 /** A path as the caller typed it, seen from where they stand. */
-async function typedPlace({ workspace, reader }: Desk, text: string): Promise<Place> {
+async function typedPlace({ workspace, reader }: Desk, text: string): Promise<DocumentPlace> {
   if (workspace === null) return plainPlace(reader.sources.here.root, text);
   const { absolutePath, worktreeRoot, isDirectory } = await workspace.path(text);
   const path = absolutePath.slice(worktreeRoot.length + 1).normalize("NFC");
@@ -193,14 +193,14 @@ async function typedPlace({ workspace, reader }: Desk, text: string): Promise<Pl
 }
 
 /** The place of a path that an issue names. Its author may have written anything. */
-async function namedPlace(desk: Desk, path: string): Promise<Place> {
+async function namedPlace(desk: Desk, path: string): Promise<DocumentPlace> {
   const { workspace, reader } = desk;
   const [checked] = filesOf([path]);
   if (workspace === null) return plainPlace(reader.sources.here.root, checked!);
   return typedPlace(desk, `${workspace.repository.worktreeRoot}/${checked}`);
 }
 
-function plainPlace(root: string, text: string): Place {
+function plainPlace(root: string, text: string): DocumentPlace {
   const [path] = filesOf([text]);
   return { path: path!, absolutePath: `${root}/${path}`, isFile: true };
 }
