@@ -74,7 +74,7 @@ function chooseKeys(chance: Prng, ground: Ground): string[] {
   return [chance.pick(ground.resources)];
 }
 
-export const INCIDENTS = ["kill-process", "stop", "evict", "transfer", "kill-ttl", "kill-anywhere"] as const;
+const INCIDENTS = ["kill-process", "stop", "evict", "transfer", "kill-ttl", "kill-anywhere"] as const;
 export type Incident = (typeof INCIDENTS)[number];
 
 /** Each kind once, those that a short run must not miss first; then whatever chance says. */

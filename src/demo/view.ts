@@ -5,7 +5,7 @@ import type { Books, Counted } from "./books";
 import type { Crew } from "./crew";
 import type { Doing } from "./messages";
 
-export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
+type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 export type Paint = (style: Style, text: string) => string;
 
 /** What there is to see at one instant. */

@@ -16,8 +16,6 @@ import { detectHarness, type Harness } from "./harness";
 import { harnessAgentId, harnessSessionId } from "./harness-agent";
 import type { Environment } from "./repository";
 
-export { harnessAgentId } from "./harness-agent";
-
 type AgentSource = "flag" | "environment" | "harness" | "agent.toml" | "terminal";
 type SessionSource = "flag" | "environment" | "harness" | "default";
 

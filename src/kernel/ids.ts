@@ -1,6 +1,7 @@
 import { isRefusal, type Refusal, refuse } from "./refusal";
 
 declare const brand: unique symbol;
+/** @public Declarations of types name it. */
 export interface Brand<Name extends string> {
   readonly [brand]: Name;
 }

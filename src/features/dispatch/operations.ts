@@ -32,7 +32,7 @@ export type { RunState, SeenRun, StopHow } from "./run-file";
 export { countEnds } from "./run-view";
 export { TEMPLATE_NAMES } from "./templates";
 
-export interface PlannedIssue {
+interface PlannedIssue {
   readonly row: IssueRow;
   readonly branch: string;
   /** Work on it that a run before has not ended. */

@@ -84,7 +84,7 @@ const SWITCHES: Readonly<Partial<Record<HarnessName, readonly Switch[]>>> = {
 };
 
 /** Why a harness runs no hooks, to be read after its name: one sentence for each setting. Layers are those that count. */
-export function switchedOff(harness: HarnessName, layers: readonly Layer[], grounds: Grounds): string[] {
+function switchedOff(harness: HarnessName, layers: readonly Layer[], grounds: Grounds): string[] {
   return (SWITCHES[harness] ?? []).flatMap(({ setting, isOff, of, isFinal }) => {
     const said = layers
       .filter((layer) => of === undefined || layer.of === of)
@@ -98,7 +98,7 @@ export function switchedOff(harness: HarnessName, layers: readonly Layer[], grou
 }
 
 /** Some switches are about the file that they are in, and nothing else. */
-export function isFileOff({ harness }: Pick<Site, "harness">, table: Table): boolean {
+function isFileOff({ harness }: Pick<Site, "harness">, table: Table): boolean {
   return harness === "copilot" && ALL.isOff(table) === true;
 }
 
@@ -196,7 +196,7 @@ function asksForTrust(layers: readonly Layer[]): boolean | undefined {
 }
 
 /** Whether a harness takes settings and hooks from this project, as far as that is known. */
-export async function isTrusted(look: SettingsSearch, harness: HarnessName): Promise<boolean> {
+async function isTrusted(look: SettingsSearch, harness: HarnessName): Promise<boolean> {
   const { files, grounds } = look;
   const trust = LISTS[harness];
   const [{ root, env }, home] = [grounds, homeOf(harness, grounds)];
@@ -212,7 +212,7 @@ export async function isTrusted(look: SettingsSearch, harness: HarnessName): Pro
 }
 
 /** Why a harness that does not trust the project runs no hooks of this level, to be read after its name; else null. */
-export function distrust(harness: HarnessName, level: "project" | "user"): string | null {
+function distrust(harness: HarnessName, level: "project" | "user"): string | null {
   const trust = LISTS[harness];
   if (trust === undefined || (level === "user" && trust.isForAllHooks === undefined)) return null;
   const which = trust.isForAllHooks === true ? "no hooks in it" : "no hooks of it";

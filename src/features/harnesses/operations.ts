@@ -26,9 +26,9 @@ import type { Found, Removals, SitePlan } from "./plan";
 import type { Grounds } from "./sites";
 import { isPresent, type SiteState, stateOf, writerOf } from "./state";
 
-export { VIA_NAMES, type Via, viaName } from "./command-line";
+export { VIA_NAMES, viaName } from "./command-line";
 export type { RealReport } from "./coverage";
-export { type CanaryReport, type Coverage, WAY_WORDS, WAYS } from "./coverage";
+export { type Coverage, WAY_WORDS, WAYS } from "./coverage";
 export {
   type HarnessLevel,
   installAgents,
@@ -144,7 +144,7 @@ export interface Seen {
 }
 
 /** Every file of these harnesses, of this worktree if there is one, and of the user. `hookBase`: where the daemon's files are. */
-export async function seenAgents(
+async function seenAgents(
   { surroundings, workspace }: AgentsAround,
   harnesses: readonly HarnessName[],
   hookBase: string | null,
@@ -216,7 +216,7 @@ export interface GuardDaemon {
 }
 
 /** What it takes to try harnesses on a machine. */
-export interface Trying {
+interface Trying {
   /** Plays a session through what is installed. */
   fly(found: Found, env: Readonly<Record<string, string>>): Promise<CanaryReport>;
   /** The daemon that answers here; null where none does. */

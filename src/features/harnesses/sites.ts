@@ -8,7 +8,7 @@ export type Level = "project" | "user";
  * How a harness keeps its hooks: `nested`, JSON with groups of handlers; `flat`, JSON with handlers; `toml`, tables in a
  * configuration file; `plugin`, a program of our own that the harness loads.
  */
-export type Format = "nested" | "flat" | "toml" | "plugin";
+type Format = "nested" | "flat" | "toml" | "plugin";
 
 /** One file in which a harness looks for hooks. */
 export interface Site {

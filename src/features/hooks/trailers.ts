@@ -1,7 +1,7 @@
 import type { Git } from "../../platform/git";
 
 /** A lease that a commit rests on. */
-export interface LeaseTrailer {
+interface LeaseTrailer {
   readonly leaseId: string;
   /** Null where there is none that could be one. */
   readonly token: number | null;

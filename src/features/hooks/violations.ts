@@ -19,10 +19,10 @@ export interface Violation {
   }[];
 }
 
-export const VIOLATION_KIND = "violation";
+const VIOLATION_KIND = "violation";
 const MOST_KEPT = 20;
 
-export function violationName(commit: string): FactName {
+function violationName(commit: string): FactName {
   return factName(VIOLATION_KIND, commit);
 }
 
@@ -128,7 +128,7 @@ export async function forgetOldViolations(session: Session, nowMs: number): Prom
   return old.length;
 }
 
-export function violationFrom(fact: Fact): Violation | null {
+function violationFrom(fact: Fact): Violation | null {
   const { commit, agent_id: agentId, at, objections } = fact;
   if (typeof commit !== "string" || !Array.isArray(objections)) return null;
   return { commit, agentId: String(agentId ?? ""), at: String(at ?? ""), objections };

@@ -7,7 +7,7 @@ import { LIMITS } from "../../kernel/policy";
 import { type AppendOnly, isGateWord } from "../issues/stamps";
 
 /** What is known of a lease that once was. */
-export interface KnownLease {
+interface KnownLease {
   readonly key: string;
   readonly token: number;
   readonly agentId: string;
@@ -26,7 +26,7 @@ export interface Witness {
   written(issueId: string, digest: string): Written | null;
 }
 
-export type Written = "issue" | "gate";
+type Written = "issue" | "gate";
 
 /** One of this repository's own. */
 export interface LoggedLease extends KnownLease {

@@ -209,7 +209,7 @@ export async function clearIndexes(
 }
 
 /** A directory with everything in it. Whatever cannot be removed stays for `gc`. */
-export async function removeAll(files: Files, path: string): Promise<void> {
+async function removeAll(files: Files, path: string): Promise<void> {
   for (const name of (await files.readDirectory(path)) ?? []) {
     const below = `${path}/${name}`;
     if ((await files.lstat(below))?.kind === "directory") await removeAll(files, below);

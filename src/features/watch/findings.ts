@@ -29,7 +29,7 @@ export interface Finding {
 }
 
 /** An issue whose holder went away without a release. */
-export interface LeftIssue {
+interface LeftIssue {
   readonly shortId: string;
   readonly title: string;
   /** By whom, when, and where its changes are. */
@@ -37,7 +37,7 @@ export interface LeftIssue {
 }
 
 /** An issue that is done but for its gates. */
-export interface GatedIssue {
+interface GatedIssue {
   readonly shortId: string;
   readonly title: string;
   /** The first of them. */

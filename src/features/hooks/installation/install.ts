@@ -25,7 +25,7 @@ export interface HooksWork {
   readonly control: HooksControl | null;
 }
 
-export interface HooksControl extends HooksWorktree {
+interface HooksControl extends HooksWorktree {
   readonly modes: { readonly directory: number; readonly file: number };
 }
 

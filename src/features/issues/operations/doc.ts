@@ -27,6 +27,7 @@ export interface DocumentNamed {
   readonly path: string;
 }
 
+/** @public The types of the library name it. */
 export interface ListedDocument extends DocumentRef {
   /** Whether it is in this worktree. */
   readonly present: boolean;
