@@ -97,6 +97,13 @@ export function orThrow<T>(value: T | Refusal): T {
   return value;
 }
 
+const LOST: readonly ErrorCode[] = ["E_NOT_FOUND", "E_FENCING_MISMATCH", "E_LOCK_EXPIRED", "E_LOCK_NOT_HELD"];
+
+/** Whether the refusal says that a lease is its holder's no more; any other failure may pass. */
+export function saysLost(error: unknown): error is CotenantError {
+  return error instanceof CotenantError && LOST.includes(error.code);
+}
+
 /** What a failed file operation means to a user. */
 export function fileFailure(error: unknown, doing: string, path: string): CotenantError {
   if (error instanceof CotenantError) return error;

@@ -11,6 +11,7 @@ export interface Holder {
   readonly timeNamespace: string;
   readonly user: string;
   readonly pid: number;
+  /** In the platform's own unit; only ever compared for equality. Empty when it could not be read. */
   readonly startTime: string;
 }
 

@@ -164,3 +164,12 @@ function remembered<T>(make: () => Promise<T>): () => Promise<T> {
     return made;
   };
 }
+
+/** Null for a file that is not there, and for one that cannot be read. */
+export async function readOrNull(files: Platform["files"], path: string): Promise<Uint8Array | null> {
+  try {
+    return await files.readFile(path);
+  } catch {
+    return null;
+  }
+}

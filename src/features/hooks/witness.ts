@@ -7,7 +7,7 @@ import { LIMITS } from "../../kernel/policy";
 import { type AppendOnly, isGateWord } from "../issues/stamps";
 
 /** What is known of a lease that once was. */
-interface KnownLease {
+export interface KnownLease {
   readonly key: string;
   readonly token: number;
   readonly agentId: string;

@@ -3,24 +3,16 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { CommitReader, READING_LIMITS } from "../../git/commits";
 import { type Ulid, ulidIn } from "../../kernel/ids";
 import type { Git, GitPlace } from "../../platform/git";
+import type { KnownLease } from "../hooks/witness";
 import { isLedgerOn, openLedger } from "./open";
 import { type ClaimRecord, readClaim } from "./record";
 import { isUnreachable } from "./remote";
 import { lapse } from "./rules";
 
-/** A lease that a claim's history speaks of. */
-interface ClaimedLease {
-  readonly key: string;
-  readonly token: number;
-  readonly agentId: string;
-  readonly grantedAtMs: number;
-  endsAtMs: number | null;
-}
-
 /** What the claims on a remote can testify about commits: who held which issue when, and who holds it now. */
 export interface ClaimTestimony {
   readonly witness: {
-    lease(leaseId: string): ClaimedLease | null;
+    lease(leaseId: string): KnownLease | null;
     /** What was last written under a claim that has ended is named by the record of its end. */
     written(issueId: string, digest: string): "issue" | null;
   };
@@ -41,7 +33,7 @@ export async function claimTestimony(
   const commits = await reader.read(await reader.list({ names: [], options: [`--glob=${prefix}*`] }));
   if (commits.length === 0) return null;
   const byOid = new Map(commits.map((commit) => [commit.oid, commit]));
-  const leases = new Map<string, ClaimedLease>();
+  const leases = new Map<string, KnownLease>();
   const held = new Map<string, { agentId: string; leaseId: string }>();
   const written = new Set<string>();
   let walked = 0;
@@ -91,7 +83,7 @@ async function claimRefs(git: Git, place: GitPlace, prefix: string): Promise<[Ul
 const LENIENT = { skewMs: 0, timeoutMs: null, ttlMs: 0 };
 
 /** Of one lease's records the last one says when it ended. */
-function learn(leases: Map<string, ClaimedLease>, record: ClaimRecord): void {
+function learn(leases: Map<string, KnownLease>, record: ClaimRecord): void {
   const endsAtMs = record.ended?.atMs ?? record.expiresAtMs;
   const known = leases.get(record.leaseId);
   if (known !== undefined) return;
