@@ -1,4 +1,3 @@
-import { timingSafeEqual } from "node:crypto";
 import type * as v from "valibot";
 import type { Change, Coordinator, LoggedEvent, Subscription } from "../coordinator/contract";
 import { LocalCoordinator } from "../coordinator/local";
@@ -8,6 +7,7 @@ import type { Policy } from "../kernel/policy";
 import type { Store } from "../store/store";
 import { TooLate } from "../store/submission";
 import type { Feed } from "./feed";
+import { isSameSecret } from "./guard-http";
 import { PROTOCOL } from "./place";
 import * as schemas from "./requests";
 import { paramsOf } from "./requests";
@@ -203,7 +203,7 @@ class Client implements Conversation {
   async #greet(params: unknown): Promise<object> {
     const { token, protocol, build, clockId, policy, ledger } = paramsOf(schemas.HELLO, params);
     const parts = this.parts;
-    if (!isSame(token, parts.token)) throw new RpcError(RPC_ERRORS.stranger, "this is not the token");
+    if (!isSameSecret(token, parts.token)) throw new RpcError(RPC_ERRORS.stranger, "this is not the token");
     this.#isKnown = true;
     this.peer.admit();
     if (build !== parts.build) parts.onOtherBuild(build);
@@ -229,11 +229,6 @@ class Client implements Conversation {
       this.tell("lost", { lease_id, key, cause, by: actor.agentId, event_type: type });
     }
   }
-}
-
-function isSame(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }
 
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([

@@ -1,11 +1,11 @@
 import type { Coordinator } from "../../coordinator/contract";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError } from "../../errors/cotenant-error";
 import { CommitReader } from "../../git/commits";
 import type { ObjectId } from "../../git/object-name";
 import { joinPath } from "../../identity/path-text";
 import type { WorktreeEntry } from "../../identity/worktree-list";
-import { type Fact, type FactName, factId, parseFactName } from "../../kernel/facts";
+import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
 import { printable, trusted, type WorktreeId } from "../../kernel/ids";
 import { sameProcess } from "../../kernel/lease";
 import type { Descriptor, ProcessIdentity } from "../../platform/platform";
@@ -32,10 +32,6 @@ export interface CheckoutMove {
 }
 
 const CHECKOUT = "land-checkout";
-
-function factName(worktreeId: WorktreeId): FactName {
-  return orThrow(parseFactName(`${CHECKOUT}:${worktreeId}`));
-}
 
 function toFact(move: CheckoutMove): Fact {
   const { root, gitDir, ref, old, new: next, lander } = move;
@@ -245,7 +241,7 @@ async function note(
   await session.log(`land ${ref}`, {
     type: fact === null ? "land.checkout_settled" : "land.checkout_moving",
     payload: { worktree_id: worktreeId, ref, old, new: next },
-    facts: new Map([[factName(worktreeId), fact]]),
+    facts: new Map([[factName(CHECKOUT, worktreeId), fact]]),
   });
 }
 

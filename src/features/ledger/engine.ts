@@ -26,6 +26,7 @@ import { followUp, NOT_ASKED, tell, withdraw } from "./follow-up";
 import { isGone, type Ledger } from "./ledger";
 import { reconcileInPassing } from "./reconcile";
 import type { ClaimRecord } from "./record";
+import { idsOf } from "./record";
 import { isUnreachable } from "./remote";
 import { isBeatDue } from "./rules";
 import { onlyThere } from "./words";
@@ -79,7 +80,7 @@ export class LedgerCoordinator extends ForwardingCoordinator {
     const ledger = await this.ledger();
     const now = ledger.nowMs;
     const cloneId = await ledger.cloneId(request.actor);
-    const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+    const known = await ledger.confirmations(idsOf(claims));
     const isSettled = claims.every(({ issueId, lease }) => {
       const confirmation = known.get(issueId);
       return (
@@ -113,7 +114,7 @@ export class LedgerCoordinator extends ForwardingCoordinator {
     const claims = claimsOf(change);
     if (claims.length === 0) return change;
     return this.#told(change, request.actor, async (ledger) => {
-      const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+      const known = await ledger.confirmations(idsOf(claims));
       return tell(ledger, request.actor, claims, known);
     });
   }

@@ -11,7 +11,7 @@ import { claimsOf, recordAt } from "./claim-attempt";
 import { isConfirmed } from "./confirmations";
 import type { Claim } from "./ledger";
 import { isLedgerOn, notConfigured, type OpenLedger, openLedger } from "./open";
-import { type ClaimRecord, readClaim, unreadableClaim } from "./record";
+import { type ClaimRecord, idsOf, readClaim, unreadableClaim } from "./record";
 import { type ClaimRef, isUnreachable } from "./remote";
 import { tombstone } from "./rules";
 import { transportOf, withoutPassword } from "./transport";
@@ -88,14 +88,11 @@ class LedgerFence implements ClaimFence {
   async #groundsFor(written: readonly WrittenUnder[]): Promise<Ground[]> {
     const { ledger } = this.open;
     const { actor } = this.session;
-    const standing = await ledger.standing([...new Set(written.map(({ issueId }) => issueId))]);
+    const standing = await ledger.standing([...new Set(idsOf(written))]);
     const others = written.filter(({ issueId, leaseId }) => standing.get(issueId)?.leaseId !== leaseId);
     const given = new Map<Ulid, Ground>();
     if (others.length > 0) {
-      const look = await ledger.look(
-        actor,
-        others.map(({ issueId }) => issueId),
-      );
+      const look = await ledger.look(actor, idsOf(others));
       for (const one of others) {
         const { issueId } = one;
         const ref = look.claims.get(issueId);
@@ -153,7 +150,7 @@ class LedgerFence implements ClaimFence {
   async #confirmed(leases: readonly Lease[]): Promise<{ claim: Claim; oid: string }[]> {
     const { ledger } = this.open;
     const claims = claimsOf({ leases });
-    const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+    const known = await ledger.confirmations(idsOf(claims));
     const cloneId = claims.length === 0 ? null : await ledger.cloneId(this.session.actor);
     return claims.map((claim) => {
       const confirmation = known.get(claim.issueId);
@@ -233,10 +230,7 @@ class LedgerFence implements ClaimFence {
       return "done";
     }
     try {
-      const look = await ledger.look(
-        actor,
-        beats.map(({ issueId }) => issueId),
-      );
+      const look = await ledger.look(actor, idsOf(beats));
       const isThere = beats.every(({ issueId, oid }) => look.claims.get(issueId)?.oid === oid);
       for (const { issueId, lease } of held) {
         const record = recordAt(look.claims.get(issueId));

@@ -10,7 +10,7 @@ import { LIMITS, type Policy } from "../../kernel/policy";
 import type { Platform } from "../../platform/platform";
 import { ensureCloneId, readCloneId, renewCloneId } from "./clone-id";
 import { type Confirmation, confirmationName, confirmationToFact, readConfirmations } from "./confirmations";
-import { type ClaimRecord, type IssueMark, MOST_WRITTEN } from "./record";
+import { type ClaimRecord, type IssueMark, idsOf, MOST_WRITTEN } from "./record";
 import type { ClaimUpdate, LedgerRemote, MadeUpdate, PushOutcome, RemoteClaims } from "./remote";
 import { type ClaimRules, recordOf } from "./rules";
 import { noteSent, twinsIn } from "./sent";
@@ -89,7 +89,7 @@ export class Ledger {
   async #metTwin(actor: Actor, twins: readonly ClaimRecord[]): Promise<CotenantError> {
     const { platform, local, controlDir } = this.parts;
     const old = await this.cloneId(actor);
-    const ids = twins.map(({ issueId }) => issueId);
+    const ids = idsOf(twins);
     await renewCloneId(platform, local, controlDir, actor, { old, ids });
     return new CotenantError(
       "E_FENCING_MISMATCH",
@@ -203,7 +203,7 @@ export class Ledger {
         confirmationToFact(confirmation),
       ]),
     );
-    const ids = confirmations.map(({ issueId }) => issueId);
+    const ids = idsOf(confirmations);
     await this.write(actor, "sync.unsettled", ids, facts, { outcome: confirmations[0]!.state });
   }
 
@@ -212,16 +212,10 @@ export class Ledger {
     actor: Actor,
     claims: readonly { readonly issueId: Ulid; readonly leaseId: Ulid }[],
   ): Promise<void> {
-    const known = await this.confirmations(claims.map(({ issueId }) => issueId));
+    const known = await this.confirmations(idsOf(claims));
     const own = claims.filter(({ issueId, leaseId }) => known.get(issueId)?.leaseId === leaseId);
     const facts = new Map<FactName, Fact | null>(own.map(({ issueId }) => [confirmationName(issueId), null]));
-    if (own.length > 0)
-      await this.write(
-        actor,
-        "sync.withdrawn",
-        own.map(({ issueId }) => issueId),
-        facts,
-      );
+    if (own.length > 0) await this.write(actor, "sync.withdrawn", idsOf(own), facts);
     await this.parts.book.strike(
       claims.map(({ leaseId }) => leaseId),
       true,

@@ -1,6 +1,7 @@
 import type { Ulid } from "../../kernel/ids";
 import { DamagedCopy, type LedgerCopy } from "./copy";
 import type { GitRemote } from "./git-remote";
+import { idsOf } from "./record";
 import type { ClaimRef, ClaimUpdate, LedgerRemote, MadeUpdate, PushOutcome, RemoteClaims } from "./remote";
 
 /** Runs an operation that is safe to repeat; if the copy turns out to be damaged, replaces it and runs once more. */
@@ -49,7 +50,7 @@ export class MendingRemote implements LedgerRemote {
     return this.#mended(
       () => this.#remote.make(updates),
       // What the claims go on from must be there again first.
-      async () => void (await this.#remote.look(updates.map(({ issueId }) => issueId))),
+      async () => void (await this.#remote.look(idsOf(updates))),
     );
   }
 
@@ -57,7 +58,7 @@ export class MendingRemote implements LedgerRemote {
     return this.#mended(
       () => this.#remote.push(updates, isAtomic),
       async () => {
-        await this.#remote.look(updates.map(({ issueId }) => issueId));
+        await this.#remote.look(idsOf(updates));
         await this.#remote.commit(updates);
       },
     );

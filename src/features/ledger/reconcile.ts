@@ -5,7 +5,7 @@ import { recordAt } from "./claim-attempt";
 import { isConfirmed, issueOfLease } from "./confirmations";
 import { mayFollow, withdraw } from "./follow-up";
 import type { Claim, Ledger } from "./ledger";
-import { type ClaimRecord, unreadableClaim } from "./record";
+import { type ClaimRecord, idsOf, unreadableClaim } from "./record";
 import { isUnreachable, type RemoteClaims, updateTo } from "./remote";
 import { backoffMs, lapse, tombstone } from "./rules";
 import { whoHadIt, whoHasIt } from "./words";
@@ -153,11 +153,8 @@ async function confirmAll(
 
 async function confirmSome(ledger: Ledger, actor: Actor, claims: readonly Claim[]): Promise<Reconciled> {
   const { remote, known } = ledger.parts;
-  const look = await ledger.look(
-    actor,
-    claims.map(({ issueId }) => issueId),
-  );
-  const issues = await known(claims.map(({ issueId }) => issueId));
+  const look = await ledger.look(actor, idsOf(claims));
+  const issues = await known(idsOf(claims));
   const conflicts: Conflict[] = [];
   const todo: { claim: Claim; record: ClaimRecord; expected: string | null }[] = [];
   const there: { record: ClaimRecord; oid: string; pushedAtMs: number }[] = [];
@@ -276,19 +273,13 @@ export async function releaseStale(ledger: Ledger, actor: Actor, look: RemoteCla
   const outcomes = await ledger.push(actor, stale, false);
   const released = stale.filter((_, i) => outcomes[i]!.kind === "done");
   if (released.length > 0)
-    await ledger.write(
-      actor,
-      "sync.released",
-      released.map(({ issueId }) => issueId),
-      new Map(),
-      {
-        claims: released.map(({ issueId, record }) => ({
-          issue_id: issueId,
-          lease_id: record.leaseId,
-          agent_id: record.agentId,
-        })),
-      },
-    );
+    await ledger.write(actor, "sync.released", idsOf(released), new Map(), {
+      claims: released.map(({ issueId, record }) => ({
+        issue_id: issueId,
+        lease_id: record.leaseId,
+        agent_id: record.agentId,
+      })),
+    });
   return released.map(({ issueId, record }) => ({ issueId, agentId: record.agentId }));
 }
 
@@ -307,7 +298,7 @@ export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: Remote
   const standing = new Set((await local.list({ kinds: ["issue"] })).map(({ lease }) => issueOfLease(lease)));
   const orphans = ours.filter(({ issueId }) => !standing.has(issueId));
   if (orphans.length === 0) return [];
-  const marks = await ledger.parts.known(orphans.map(({ issueId }) => issueId));
+  const marks = await ledger.parts.known(idsOf(orphans));
   const ended = { how: "withdrawn", by: actor.agentId, atMs: ledger.nowMs } as const;
   const contents = await ledger.writtenUnder(orphans.map(({ record }) => record));
   const updates = orphans.map(({ issueId, ref, record }) => {
@@ -320,7 +311,7 @@ export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: Remote
     actor,
     done.map(({ issueId, record }) => ({ issueId, leaseId: record.leaseId })),
   );
-  return done.map(({ issueId }) => issueId);
+  return idsOf(done);
 }
 
 /** For whoever has just reached the remote for another reason: what is left open is settled on the way, if it is little. */

@@ -4,6 +4,7 @@ import { type Fact, type FactName, factName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
 import type { Ledger } from "./ledger";
 import type { ClaimRecord } from "./record";
+import { idsOf } from "./record";
 import type { MadeUpdate, RemoteClaims } from "./remote";
 
 /** More are never on their way at once: what arrives after others is refused, for the ref has moved. */
@@ -37,7 +38,7 @@ export async function noteSent(
     facts: held.map(({ issueId }) => sentName(issueId)),
     body: async ({ facts }) => ({
       type: "sync.sending",
-      payload: { issue_ids: held.map(({ issueId }) => issueId) },
+      payload: { issue_ids: idsOf(held) },
       facts: new Map(
         held.map(({ issueId, oid }) => {
           const before = sentIn(facts.get(sentName(issueId))?.value);
