@@ -15,7 +15,7 @@ import { escalated } from "../guard/escalation";
 import { tidyGuard } from "../guard/tidy";
 import { seenViolations, settleViolations } from "../guard/violations";
 import { forgetGoneWorktrees } from "../harnesses/carried-settings";
-import { projectDesk, tidyAgents } from "../harnesses/installation";
+import { projectLevel, tidyAgents } from "../harnesses/installation";
 import { clearNotes } from "../hooks/commit-note";
 import { committedTokens } from "../hooks/trailers";
 import { forgetOldViolations } from "../hooks/violations";
@@ -140,7 +140,7 @@ async function clearDataPlane(workspace: Workspace, session: Session): Promise<v
   const { worktreeRoot, gitDir } = workspace.repository;
   const { platform } = workspace.surroundings;
   try {
-    await tidyAgents(projectDesk(workspace), RECENT_MS);
+    await tidyAgents(projectLevel(workspace), RECENT_MS);
     await forgetGoneWorktrees(workspace);
     await clearUnfinished(platform, { root: worktreeRoot, gitDir }, RECENT_MS);
     await clearIndexes(platform, workspace.store.layout.agentIndex, RECENT_MS);

@@ -48,7 +48,7 @@ export interface HarnessLevel extends HarnessFiles {
 const PRIVATE = { file: 0o600, directory: 0o700 };
 
 /** The settings of this worktree. */
-export function projectDesk(workspace: Workspace): HarnessLevel {
+export function projectLevel(workspace: Workspace): HarnessLevel {
   const { surroundings, repository, store } = workspace;
   const { platform, home, env } = surroundings;
   const { worktreeRoot: root, commonDir, controlDir } = repository;
@@ -58,7 +58,7 @@ export function projectDesk(workspace: Workspace): HarnessLevel {
 }
 
 /** The user's own. Works outside of any repository. */
-export function userDesk(surroundings: Surroundings): HarnessLevel | null {
+export function userLevel(surroundings: Surroundings): HarnessLevel | null {
   const { platform, home, env } = surroundings;
   const data = dataFolder(env, home);
   if (data === null) return null;
@@ -68,10 +68,10 @@ export function userDesk(surroundings: Surroundings): HarnessLevel | null {
 }
 
 /** Everything that harnesses may have at that level. */
-export async function findIn(desk: HarnessLevel, ...harnesses: readonly HarnessName[]): Promise<Found[]> {
-  const { platform, grounds, shelf, workspace, surroundings } = desk;
+export async function findIn(at: HarnessLevel, ...harnesses: readonly HarnessName[]): Promise<Found[]> {
+  const { platform, grounds, shelf, workspace, surroundings } = at;
   const looked: Omit<Found, "standing">[] = [];
-  for (const site of harnesses.flatMap((harness) => sitesOf(harness, desk.level, grounds)))
+  for (const site of harnesses.flatMap((harness) => sitesOf(harness, at.level, grounds)))
     looked.push({
       site,
       file: await lookAt(platform.files, site, grounds.root),
@@ -89,22 +89,22 @@ export type InstallHow = Pick<Wishes, "program" | "shared" | "via">;
 
 /** Looks and decides for all of them before anything is written: an objection against one is one against all. */
 export async function planAgents(
-  desk: HarnessLevel,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   how: InstallHow,
 ): Promise<SitePlan[]> {
-  const decided = await decideEach(desk, harnesses, how);
+  const decided = await decideEach(at, harnesses, how);
   return decided.map(([harness, plan]) => unlessObjected(plan, { harness }));
 }
 
 /** The same, with an objection against one in the place of its plan. */
 export async function decideEach(
-  desk: HarnessLevel,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   how: InstallHow,
 ): Promise<[HarnessName, SitePlan | Objection][]> {
-  const { digest } = desk.platform;
-  const all = await findIn(desk, ...harnesses);
+  const { digest } = at.platform;
+  const all = await findIn(at, ...harnesses);
   return harnesses.map((harness) => {
     const found = all.filter(({ site }) => site.harness === harness);
     return [harness, planInstall(found, { ...how, digestOf: (text) => digest.sha256(text) })];
@@ -112,37 +112,37 @@ export async function decideEach(
 }
 
 export async function installAgents(
-  desk: HarnessLevel,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   how: InstallHow,
 ): Promise<SitePlan[]> {
   return evenIfOvertaken(async () => {
-    const plans = await planAgents(desk, harnesses, how);
-    await writeAgents(desk, plans);
+    const plans = await planAgents(at, harnesses, how);
+    await writeAgents(at, plans);
     return plans;
   });
 }
 
-export async function writeAgents(desk: HarnessLevel, plans: readonly SitePlan[]): Promise<void> {
-  if (desk.workspace !== null) {
+export async function writeAgents(at: HarnessLevel, plans: readonly SitePlan[]): Promise<void> {
+  if (at.workspace !== null) {
     const shared = plans.filter(({ isShared, after }) => isShared && after !== null);
     await refuseRuledFiles(
-      desk.workspace,
+      at.workspace,
       shared.map(({ file }) => file.path),
     );
-    await desk.workspace.store.prepare();
+    await at.workspace.store.prepare();
   }
-  await applyInstall(desk, plans);
+  await applyInstall(at, plans);
 }
 
 export async function planAgentRemoval(
-  desk: HarnessLevel,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   shared: boolean,
 ): Promise<Removals & { readonly others: readonly FileRecord[] }> {
-  const { digest } = desk.platform;
-  const others = await allRecords(desk.platform, desk.shelf);
-  const found = await findIn(desk, ...harnesses);
+  const { digest } = at.platform;
+  const others = await allRecords(at.platform, at.shelf);
+  const found = await findIn(at, ...harnesses);
   const plan = planUninstall(found, { shared, digestOf: (text) => digest.sha256(text) });
   return { ...plan, others };
 }
@@ -165,8 +165,8 @@ export async function leftToUser(
   surroundings: Surroundings,
   harnesses: readonly HarnessName[],
 ): Promise<Left[]> {
-  const desk = userDesk(surroundings);
-  const found = desk === null ? [] : await findIn(desk, ...harnesses);
+  const at = userLevel(surroundings);
+  const found = at === null ? [] : await findIn(at, ...harnesses);
   const digestOf = (text: string) => surroundings.platform.digest.sha256(text);
   return found
     .filter((one) => ["installed", "outdated", "changed"].includes(stateOf(one, digestOf).state))
@@ -177,7 +177,7 @@ export async function leftToUser(
 }
 
 export async function removeAgents(
-  desk: HarnessLevel,
+  at: HarnessLevel,
   plan: Awaited<ReturnType<typeof planAgentRemoval>>,
 ): Promise<void> {
   const gone = new Set(
@@ -186,7 +186,7 @@ export async function removeAgents(
   const kept = plan.others.filter(({ path, isShared }) => !gone.has(path) && !isShared);
   // The list is one for all worktrees, and another one may still need the name.
   const isStillHidden = (name: string) => kept.some(({ path }) => path.endsWith(`/${name}`));
-  await applyUninstall(desk, plan, isStillHidden);
+  await applyUninstall(at, plan, isStillHidden);
 }
 
 const HIDER = { name: "agents", remark: REMARK };
@@ -196,8 +196,8 @@ const SETTINGS = { doing: "writing settings", text: "utf-8" } as const;
  * What is put in is remembered before it is put in, and forgotten after it is out: whoever is killed in between can be
  * undone to the byte.
  */
-export async function applyInstall(desk: HarnessFiles, plans: readonly SitePlan[]): Promise<void> {
-  const { platform, shelf, clone } = desk;
+export async function applyInstall(at: HarnessFiles, plans: readonly SitePlan[]): Promise<void> {
+  const { platform, shelf, clone } = at;
   const files = new OthersFiles(platform, SETTINGS);
   const hidden = plans.filter(({ hides }) => hides).map(({ site }) => site.shown);
   if (clone !== null && hidden.length > 0) await hide(platform, clone.commonDir, hidden, HIDER);
@@ -220,11 +220,11 @@ export async function applyInstall(desk: HarnessFiles, plans: readonly SitePlan[
 }
 
 export async function applyUninstall(
-  desk: HarnessFiles,
+  at: HarnessFiles,
   { removals, absent }: Removals,
   isStillHidden: (name: string) => boolean,
 ): Promise<void> {
-  const { platform, clone } = desk;
+  const { platform, clone } = at;
   const files = new OthersFiles(platform, SETTINGS);
   for (const { found, after } of removals) {
     const { path, text } = found.file;
@@ -234,9 +234,9 @@ export async function applyUninstall(
       else await files.replace(path, after, modeWithout(found));
       await clearBeside(platform, path);
     });
-    await forget(desk, files, found);
+    await forget(at, files, found);
   }
-  for (const found of absent) if (found.record !== null) await forget(desk, files, found);
+  for (const found of absent) if (found.record !== null) await forget(at, files, found);
   const names = [...removals.map(({ found }) => found), ...absent]
     .filter(({ site }) => site.level === "project")
     .map(({ site }) => site.shown)

@@ -17,10 +17,10 @@ import {
   leftToUser,
   planAgentRemoval,
   planAgents,
-  projectDesk,
+  projectLevel,
   refuseRuledRemovals,
   removeAgents,
-  userDesk,
+  userLevel,
 } from "./installation";
 import type { Found, Removals, SitePlan } from "./plan";
 import type { Grounds } from "./sites";
@@ -34,7 +34,7 @@ export {
   installAgents,
   planAgentRemoval,
   planAgents,
-  projectDesk,
+  projectLevel,
   removeAgents,
 } from "./installation";
 export type { Removal, SitePlan } from "./plan";
@@ -66,9 +66,9 @@ export async function agentsAround(where: Whereabouts): Promise<AgentsAround> {
 }
 
 /** The user's own settings. */
-export function ownDesk(surroundings: Surroundings): HarnessLevel {
-  const desk = userDesk(surroundings);
-  if (desk !== null) return desk;
+export function ownLevel(surroundings: Surroundings): HarnessLevel {
+  const at = userLevel(surroundings);
+  if (at !== null) return at;
   throw new CotenantError("E_USAGE", "--user needs a home directory, and there is none", {
     hint: "set HOME, or install in the project without --user",
   });
@@ -84,14 +84,14 @@ export interface Way {
 
 /** Plans first, so that a refusal leaves no trace; with `isDry` that is all. */
 export async function addAgents(
-  desk: HarnessLevel,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   { way, isDry, ...how }: Omit<InstallHow, "via"> & { readonly way: Way; readonly isDry: boolean },
 ): Promise<{ readonly plans: readonly SitePlan[]; readonly remarks: readonly string[] }> {
   const wishes = { ...how, via: way.via };
-  const planned = await planAgents(desk, harnesses, wishes);
+  const planned = await planAgents(at, harnesses, wishes);
   if (!isDry) await way.prepare();
-  const plans = isDry ? planned : await installAgents(desk, harnesses, wishes);
+  const plans = isDry ? planned : await installAgents(at, harnesses, wishes);
   const changed = plans.filter(({ after }) => after !== null);
   const remarks = [
     ...new Set(changed.flatMap((plan) => plan.remarks)),
@@ -101,14 +101,14 @@ export async function addAgents(
 }
 
 export async function takeOutAgents(
-  desk: HarnessLevel,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   shared: boolean,
 ): Promise<Pick<Removals, "removals" | "left">> {
-  const plan = await planAgentRemoval(desk, harnesses, shared);
-  await refuseRuledRemovals(desk, plan);
-  await removeAgents(desk, plan);
-  const theirs = desk.level === "user" ? [] : await leftToUser(desk.surroundings, harnesses);
+  const plan = await planAgentRemoval(at, harnesses, shared);
+  await refuseRuledRemovals(at, plan);
+  await removeAgents(at, plan);
+  const theirs = at.level === "user" ? [] : await leftToUser(at.surroundings, harnesses);
   return { removals: plan.removals, left: [...plan.left, ...theirs] };
 }
 
@@ -150,11 +150,11 @@ async function seenAgents(
   hookBase: string | null,
 ): Promise<Seen[]> {
   const { platform } = surroundings;
-  const desks = [workspace === null ? null : projectDesk(workspace), userDesk(surroundings)];
+  const levels = [workspace === null ? null : projectLevel(workspace), userLevel(surroundings)];
   const seen: Seen[] = [];
-  for (const desk of desks) {
-    if (desk === null) continue;
-    for (const found of await findIn(desk, ...harnesses)) {
+  for (const at of levels) {
+    if (at === null) continue;
+    for (const found of await findIn(at, ...harnesses)) {
       const state = stateOf(found, (text) => platform.digest.sha256(text));
       const named = state.program === null ? [] : [state.program.node, state.program.program];
       const stats = await Promise.all(named.map((path) => platform.files.stat(path)));

@@ -23,7 +23,7 @@ import {
   installAgents,
   planAgentRemoval,
   planAgents,
-  projectDesk,
+  projectLevel,
   removeAgents,
 } from "../harnesses/operations";
 import { hooksOf, installHooks, planRemoval, removeHooks } from "../hooks/operations";
@@ -85,7 +85,7 @@ export async function init(
   const desk = hooks ? await hooksOf(workspace) : null;
   const how = { shared: false, force: false, program };
   if (desk !== null) await installHooks(desk, { ...how, isDry: true });
-  const settings = projectDesk(workspace);
+  const settings = projectLevel(workspace);
   const asking = { program, shared: false, via: null };
   const agents = names === null ? null : [...new Set(names.map(harnessNamed))];
   if (agents !== null) await planAgents(settings, agents, asking);
@@ -292,7 +292,7 @@ async function agentRemovals(workspace: Workspace) {
       root === repository.worktreeRoot
         ? workspace
         : await Workspace.open({ ...surroundings, cwd: root }, { despiteConfig: "mend" });
-    const desk = projectDesk(there);
+    const desk = projectLevel(there);
     removals.push({ desk, plan: await planAgentRemoval(desk, HARNESS_NAMES, false) });
   }
   return removals;
