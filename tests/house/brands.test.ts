@@ -4,7 +4,7 @@ import { castsTo, filesBelow, tokensOf } from "./source";
 /** The parsers, and for what a parser has seen already `trusted`. */
 const MAKERS = ["ids", "keys", "facts", "lease"].map((name) => `src/kernel/${name}.ts`);
 
-const files = filesBelow("src").filter(({ path }) => path.endsWith(".ts"));
+const files = [...filesBelow("src"), ...filesBelow("testing")].filter(({ path }) => path.endsWith(".ts"));
 const brands = new Set(
   files
     .filter(({ path }) => MAKERS.includes(path))
