@@ -75,7 +75,7 @@ async function errorsPage() {
 
 const ERRORS_HEAD = "| code | exit | HTTP | meaning | next step | seeds' name |\n|---|---|---|---|---|---|";
 
-function errorRow({ code, exit, http, meaning, hint, seeds }) {
+function errorRow({ code, exit, http, meaning, hint, seeds = "" }) {
   return `| \`${code}\` | ${exit} | ${http} | ${[meaning, hint, seeds].map(cell).join(" | ")} |`;
 }
 

@@ -117,7 +117,7 @@ export const OPERATIONS = {
     return {
       install: async (workspace: Workspace, request: AgentInstall) => {
         const { harnesses, via = "program", shared = false, print: isDry = false, program } = request;
-        const desk = agents.projectDesk(workspace);
+        const desk = agents.projectLevel(workspace);
         const wish = { way: via, shared, program: program.program };
         const way = await chooseWay(desk, harnesses, wish);
         const added = await agents.addAgents(desk, harnesses, { way, isDry, shared, program });
@@ -131,7 +131,7 @@ export const OPERATIONS = {
           shared = false,
         }: { readonly harnesses: readonly HarnessName[]; readonly shared?: boolean },
       ) => {
-        const desk = agents.projectDesk(workspace);
+        const desk = agents.projectLevel(workspace);
         const removed = await agents.takeOutAgents(desk, harnesses, shared);
         await settleDoor(desk);
         return removed;

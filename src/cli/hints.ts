@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { AgentIdentity } from "../identity/agent";
-import { type AgentId, agentType } from "../kernel/ids";
+import { agentType } from "../kernel/ids";
 import { isAmong } from "../kernel/policy";
 import type { Command } from "./grammar/command";
 
@@ -53,7 +53,7 @@ function isPersonInAgentsShell(
   if (isForPeople !== true && data["setting"] !== "policy.evict") return false;
   if (["human", "admin"].includes(agentType(caller.agentId))) return false;
   const { allowed } = data;
-  return !Array.isArray(allowed) || isAmong(allowed, "human:<you>" as AgentId);
+  return !Array.isArray(allowed) || isAmong(allowed, "human:<you>");
 }
 
 function waiting(what: string) {

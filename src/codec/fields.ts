@@ -34,6 +34,16 @@ export const isTrue = v.pipe(
   v.optional(v.unknown(), false),
   v.transform((value) => value === true),
 );
+/** A process, field by field. */
+export const processIdentity = v.object({
+  machineId: v.string(),
+  bootId: v.string(),
+  pidNamespace: v.string(),
+  timeNamespace: v.string(),
+  user: v.string(),
+  pid: v.pipe(v.number(), v.integer()),
+  startTime: v.string(),
+});
 /** A process as it was written down, names and all: it is only ever asked about. */
 export const anyObject = <T extends object>() =>
   v.custom<T>((value) => typeof value === "object" && value !== null);

@@ -1,6 +1,7 @@
 import { parse } from "smol-toml";
 import { type AST, parseTOML } from "toml-eslint-parser";
 import { CotenantError } from "../errors/cotenant-error";
+import { isSamePath } from "./toml-file";
 
 /**
  * Changes of one key in a TOML file that leave everything else as its author wrote it, comments included. Whatever was
@@ -29,7 +30,7 @@ function find(text: string, path: KeyPath): KeyValue | null {
     const isTable = node.type === "TOMLTable";
     const found = isTable ? findIn(node.body, path, node.resolvedKey) : findIn([node], path, []);
     if (found !== null) return found;
-    if (isTable && isSame(node.resolvedKey, path))
+    if (isTable && isSamePath(node.resolvedKey, path))
       throw byHand(`[${path.join(".")}] is a section of its own there`);
   }
   return null;
@@ -42,16 +43,12 @@ function findIn(
 ): KeyValue | null {
   for (const node of nodes) {
     const full = [...prefix, ...node.key.keys.map((key) => (key.type === "TOMLBare" ? key.name : key.value))];
-    if (isSame(full, path)) return node;
+    if (isSamePath(full, path)) return node;
     if (node.value.type !== "TOMLInlineTable") continue;
     const inside = findIn(node.value.body, path, full);
     if (inside !== null) return inside;
   }
   return null;
-}
-
-function isSame(a: readonly (string | number)[], b: readonly (string | number)[]): boolean {
-  return a.length === b.length && a.every((part, i) => part === b[i]);
 }
 
 function spliced(text: string, [start, end]: readonly [number, number], middle: string): string {
@@ -64,7 +61,7 @@ function inserted(text: string, [section, name]: KeyPath, value: string): string
   const line = `${name} = ${value}`;
   const table = parseTOML(text)
     .body[0].body.filter((node) => node.type === "TOMLTable")
-    .find((node) => node.kind === "standard" && isSame(node.resolvedKey, [section]));
+    .find((node) => node.kind === "standard" && isSamePath(node.resolvedKey, [section]));
   if (table === undefined) {
     const gap = text === "" ? "" : text.endsWith("\n") ? newline : newline + newline;
     return `${text}${gap}[${section}]${newline}${line}${newline}`;

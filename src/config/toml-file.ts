@@ -104,15 +104,15 @@ export function lineOf(text: string, path: readonly string[]): number | null {
     const header = /^\[{1,2}([^[\]]+)\]{1,2}\s*(?:#.*)?$/.exec(line);
     if (header !== null) {
       table = dotted(header[1]!);
-      if (isSame(table, path)) return i + 1;
+      if (isSamePath(table, path)) return i + 1;
       continue;
     }
     // Cut before it is looked at: a pattern with blanks on both sides takes forever on a line of blanks.
     const key = line.slice(0, Math.max(0, line.indexOf("="))).trim();
     if (!/^[A-Za-z0-9_\-."' \t]+$/.test(key)) continue;
     const full = [...table, ...dotted(key)];
-    if (isSame(full, path)) return i + 1;
-    if (full.length < path.length && isSame(full, path.slice(0, full.length))) inlineTable ??= i + 1;
+    if (isSamePath(full, path)) return i + 1;
+    if (full.length < path.length && isSamePath(full, path.slice(0, full.length))) inlineTable ??= i + 1;
   }
   return inlineTable;
 }
@@ -121,6 +121,6 @@ function dotted(key: string): string[] {
   return key.split(".").map((part) => part.trim().replace(/^(["'])(.*)\1$/, "$2"));
 }
 
-function isSame(a: readonly string[], b: readonly string[]): boolean {
+export function isSamePath(a: readonly (string | number)[], b: readonly (string | number)[]): boolean {
   return a.length === b.length && a.every((part, i) => part === b[i]);
 }

@@ -1,11 +1,12 @@
-import type { Acquire, Actor, LeaseRef } from "../kernel/commands";
+import type { Acquire, Actor, Evict, LeaseRef, Release, Renew, Transfer } from "../kernel/commands";
 import type { Extent } from "../kernel/conflicts";
 import type { FactName, FactRecord } from "../kernel/facts";
-import type { AgentId, LeaseId, Ulid, WorktreeId } from "../kernel/ids";
+import type { AgentId, LeaseId, Ulid } from "../kernel/ids";
 import type { KeyKind, LeaseKey } from "../kernel/keys";
 import type { Bind, Ended, Lease, Reach } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
 import type { Standing } from "../kernel/validity";
+import type { LogActor } from "../store/envelope";
 import type { Write, Written } from "../store/guarded-write";
 
 /**
@@ -112,38 +113,15 @@ export interface HolderRequest extends Operation {
   readonly secretHash: string;
 }
 
-export interface RenewRequest extends HolderRequest {
-  readonly ttlSecs: number | null;
-  readonly overrideMax: boolean;
-  readonly reason: string | null;
-}
+export interface RenewRequest extends HolderRequest, Pick<Renew, "ttlSecs" | "overrideMax" | "reason"> {}
 
-export interface ReleaseRequest extends HolderRequest {
-  readonly reason: string | null;
-}
+export interface ReleaseRequest extends HolderRequest, Pick<Release, "reason"> {}
 
-export interface TransferRequest extends Operation {
-  readonly lease: LeaseRef;
+export interface TransferRequest extends Operation, Omit<Transfer, "kind" | "proofs"> {
   readonly secrets: readonly string[];
-  readonly secretHash: string;
-  readonly newLeaseId: LeaseId;
-  readonly toAgent: AgentId;
-  readonly toWorktree: WorktreeId;
-  readonly toBranch: string | null;
-  readonly reason: string | null;
-  readonly aboveToken?: number;
 }
 
-export interface EvictRequest extends Operation {
-  readonly leases: readonly LeaseRef[];
-  readonly reason: string | null;
-  /** With `policy.approvers`: which proposal others have agreed to. */
-  readonly proposalId?: Ulid;
-  /** The ledger has decided: no policy is asked. */
-  readonly isOverruled?: boolean;
-  /** With `isOverruled`: granted by the same operation, which nobody was told of. It counts as given back. */
-  readonly isTakenBack?: boolean;
-}
+export interface EvictRequest extends Operation, Omit<Evict, "kind"> {}
 
 export interface StopRequest {
   readonly actor: Actor;
@@ -267,13 +245,7 @@ export interface LoggedEvent {
   readonly sequence: number;
   readonly type: string;
   readonly timestamp: string;
-  readonly actor: {
-    readonly agentId: string;
-    readonly sessionId: string;
-    readonly worktreeId: string;
-    readonly host: string;
-    readonly pid: number;
-  };
+  readonly actor: LogActor;
   readonly payload: Readonly<Record<string, unknown>>;
 }
 

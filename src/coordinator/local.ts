@@ -3,7 +3,7 @@ import type { Acquire, Command, LeaseRef } from "../kernel/commands";
 import { type Extent, ExtentIndex } from "../kernel/conflicts";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
-import { type Ulid, ulidTimeMs } from "../kernel/ids";
+import { NOBODYS_ID, type Ulid, ulidTimeMs } from "../kernel/ids";
 import { kindOf, type LeaseKey } from "../kernel/keys";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
@@ -95,7 +95,7 @@ export class LocalCoordinator implements Coordinator {
       reason: null,
       note: null,
       secretHash: "",
-      leaseIds: request.keys.map(() => "" as Ulid),
+      leaseIds: request.keys.map(() => NOBODYS_ID),
       steal: false,
       wait: null,
     });

@@ -4,6 +4,7 @@ import type { Fact, FactName, FactRecord } from "../kernel/facts";
 import { type AgentId, printable, type Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import { mayEvict, type Policy } from "../kernel/policy";
+import { andMore } from "../kernel/printing";
 import {
   countingApprovals,
   isOutdated,
@@ -248,7 +249,7 @@ function namedIn({ id, subject }: Proposal): Record<string, unknown> {
 }
 
 function aboutOf(subjects: readonly Subject[]): string {
-  const more = subjects.length > 1 ? ` and ${subjects.length - 1} more` : "";
+  const more = andMore(subjects.length - 1);
   return `eviction of ${subjects[0]?.agentId ?? "nobody"}${more}`;
 }
 

@@ -14,7 +14,7 @@ import type { Reader } from "../store/reader";
 import type { Store } from "../store/store";
 
 /** What a look without the mutex tells a waiter. */
-export interface Look {
+export interface QueueLook {
   /**
    * `settled`: it would be granted now, or refused for something that waiting does not cure. `unattended`: somebody before
    * it could go and has not been told, so that nobody counts the time it has to do so.
@@ -35,7 +35,7 @@ export async function lookAtQueue(
   command: Acquire,
   mine: Ticket,
   before: Predecessors,
-): Promise<Look> {
+): Promise<QueueLook> {
   const now = store.now();
   const all = await before.all();
   const placed = { ...command, ticket: mine.number };

@@ -1,4 +1,4 @@
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, usageError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 
 /** From which event on. */
@@ -22,9 +22,7 @@ export function parseSince(text: string, nowMs: number): Since {
 /** How long ago, for what takes nothing else. */
 export function parseAge(text: string, flag: string): number {
   if (DURATION.test(text)) return durationMs(text);
-  throw new CotenantError("E_USAGE", `${flag} takes an age, not "${printable(text)}"`, {
-    hint: "for example 30d, 12h or 90m",
-  });
+  throw usageError(`${flag} takes an age, not "${printable(text)}"`, "for example 30d, 12h or 90m");
 }
 
 function durationMs(text: string): number {

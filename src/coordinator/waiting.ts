@@ -7,7 +7,7 @@ import type { Place } from "../store/queue-admission";
 import type { Store } from "../store/store";
 import type { Outcome } from "../store/submission";
 import type { Wait } from "./contract";
-import type { Look, Why } from "./queue-look";
+import type { QueueLook, Why } from "./queue-look";
 
 /**
  * PROTOCOL 15. Whoever frees something marks the tickets of those whose turn it is. Deaths raise no event and a wake-up may
@@ -24,7 +24,7 @@ const POLL_AT_MOST_MS = 250;
 export interface Attempts {
   /** Asks to be granted, or for a place in the queue. */
   readonly submit: (place: Place) => Promise<Outcome>;
-  readonly look: (mine: Ticket, before: Predecessors) => Promise<Look>;
+  readonly look: (mine: Ticket, before: Predecessors) => Promise<QueueLook>;
   /** Why it still waits, for whoever gives up. */
   readonly explain: (mine: Ticket) => Promise<Why>;
   readonly leave: (place: Place) => Promise<void>;
@@ -128,7 +128,7 @@ async function patiently(submit: () => Promise<Outcome>, place: Place, time: Wai
 /** One waiter with one ticket: sleeps until there is a reason to ask again. */
 class Vigil {
   readonly #before: Predecessors;
-  readonly #look: () => Promise<Look>;
+  readonly #look: () => Promise<QueueLook>;
   readonly #bell: Bell;
   /** The mark that was the reason last time: it is none for another attempt. */
   #answered: Instant | null = null;
@@ -285,6 +285,6 @@ function gaveUp(place: Place, why: Why, time: WaitingTime): CotenantError {
     : new CotenantError(
         "E_WAIT_TIMEOUT",
         `waited ${waitedSecs} s as number ${position} in the queue: ${why.message.replace(SECONDS_THEN, "")}`,
-        { ...(why.hint === undefined ? {} : { hint: why.hint }), data: { ...data, ...why.data } },
+        { hint: why.hint, data: { ...data, ...why.data } },
       );
 }

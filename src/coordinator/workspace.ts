@@ -13,7 +13,7 @@ import { type CanonicalPath, canonicalPath } from "../identity/paths";
 import { type Environment, findRepository, type Repository } from "../identity/repository";
 import { ensureWorktreeIdentity, readWorktreeIdentity, type WorktreeReading } from "../identity/worktree";
 import type { Actor } from "../kernel/commands";
-import type { AgentId, SessionId } from "../kernel/ids";
+import { DEFAULT_SESSION, UNKNOWN_AGENT } from "../kernel/ids";
 import { kindOf, type LeaseKey, nameOf } from "../kernel/keys";
 import { isLandingKey } from "../kernel/landing-right";
 import type { Holder } from "../kernel/lease";
@@ -252,7 +252,7 @@ export class Workspace {
 
   /** For what goes on record whoever did it, also somebody who has not said who they are. */
   async recorder(): Promise<Session> {
-    const unknown = { agentId: "agent:unknown" as AgentId, sessionId: "default" as SessionId };
+    const unknown = { agentId: UNKNOWN_AGENT, sessionId: DEFAULT_SESSION };
     const { agent } = await this.caller();
     return this.#sessionOf(agent ?? unknown, "write");
   }

@@ -3,28 +3,18 @@ import type {
   Change,
   Coordinator,
   EvictRequest,
-  FactFilter,
-  GcRequest,
   Grant,
-  HeldRequest,
-  HistoryFilter,
   HolderRequest,
-  ListFilter,
-  LoggedEvent,
   Relay,
   ReleaseRequest,
   RenewRequest,
   StopRequest,
   TransferRequest,
-  WriteRequest,
 } from "../coordinator/contract";
-import type { LeaseRef } from "../kernel/commands";
-import type { Extent } from "../kernel/conflicts";
-import type { Lease } from "../kernel/lease";
+import { ForwardingCoordinator } from "../coordinator/forwarding";
 import type { Policy } from "../kernel/policy";
 import { newUlid } from "../platform/new-ulid";
 import type { Platform } from "../platform/platform";
-import type { Written } from "../store/guarded-write";
 import { connectTo, type DaemonConnection, NoAnswer } from "./connection";
 import { LONGEST_FRAME } from "./frames";
 import { type DaemonRecord, processOf } from "./place";
@@ -54,103 +44,51 @@ export interface DaemonClientParts {
  * guarded write goes to the store, because its body runs here. When the daemon does not answer, everything goes on without
  * it, and nothing is done twice (PROTOCOL 28).
  */
-export class DaemonCoordinator implements Coordinator {
+export class DaemonCoordinator extends ForwardingCoordinator {
   #line: { readonly connection: DaemonConnection; readonly record: DaemonRecord } | null = null;
   /** The one that did not answer, and until when it is left alone. */
   #silent: { readonly record: DaemonRecord; readonly untilMs: number } | null = null;
 
-  constructor(private readonly parts: DaemonClientParts) {}
+  constructor(private readonly parts: DaemonClientParts) {
+    super(parts.direct);
+  }
 
   /** Who waits does so in the queue's own files, with the daemon or without. */
-  acquire(request: AcquireRequest): Promise<Grant> {
-    const { direct } = this.parts;
-    if (request.wait !== null) return direct.acquire(request);
+  override acquire(request: AcquireRequest): Promise<Grant> {
+    if (request.wait !== null) return this.behind.acquire(request);
     const { interrupted, ...travelling } = request;
     const carryOut = (again: typeof travelling) =>
-      direct.acquire(interrupted === undefined ? again : { ...again, interrupted });
+      this.behind.acquire(interrupted === undefined ? again : { ...again, interrupted });
     return this.#ask("acquire", travelling, carryOut, interrupted);
   }
 
-  async held(request: HeldRequest): Promise<readonly Lease[] | null> {
-    return this.parts.direct.held(request);
+  override renew(request: RenewRequest): Promise<Change> {
+    return this.#ask("renew", request, (again) => this.behind.renew(again));
   }
 
-  renew(request: RenewRequest): Promise<Change> {
-    return this.#ask("renew", request, (again) => this.parts.direct.renew(again));
+  override heartbeat(request: HolderRequest): Promise<Change> {
+    return this.#ask("heartbeat", request, (again) => this.behind.heartbeat(again));
   }
 
-  heartbeat(request: HolderRequest): Promise<Change> {
-    return this.#ask("heartbeat", request, (again) => this.parts.direct.heartbeat(again));
+  override release(request: ReleaseRequest): Promise<Change> {
+    return this.#ask("release", request, (again) => this.behind.release(again));
   }
 
-  release(request: ReleaseRequest): Promise<Change> {
-    return this.#ask("release", request, (again) => this.parts.direct.release(again));
+  override transfer(request: TransferRequest): Promise<Change> {
+    return this.#ask("transfer", request, (again) => this.behind.transfer(again));
   }
 
-  transfer(request: TransferRequest): Promise<Change> {
-    return this.#ask("transfer", request, (again) => this.parts.direct.transfer(again));
+  override evict(request: EvictRequest): Promise<Change> {
+    if (request.isOverruled === true) return this.behind.evict(request);
+    return this.#ask("evict", request, (again) => this.behind.evict(again));
   }
 
-  evict(request: EvictRequest): Promise<Change> {
-    if (request.isOverruled === true) return this.parts.direct.evict(request);
-    return this.#ask("evict", request, (again) => this.parts.direct.evict(again));
+  override stop(request: StopRequest): Promise<Change> {
+    return this.#ask("stop", request, (again) => this.behind.stop(again));
   }
 
-  stop(request: StopRequest): Promise<Change> {
-    return this.#ask("stop", request, (again) => this.parts.direct.stop(again));
-  }
-
-  upkeep(request: StopRequest): Promise<Change> {
-    return this.#ask("upkeep", request, (again) => this.parts.direct.upkeep(again));
-  }
-
-  /** Many operations, one after the other, which nobody waits for. */
-  gc(request: GcRequest): Promise<Change> {
-    return this.parts.direct.gc(request);
-  }
-
-  write<T>(request: WriteRequest<T>): Promise<Written<T>> {
-    return this.parts.direct.write(request);
-  }
-
-  facts(filter: FactFilter): ReturnType<Coordinator["facts"]> {
-    return this.parts.direct.facts(filter);
-  }
-
-  factsSince(kind: string, position: string | null): ReturnType<Coordinator["factsSince"]> {
-    return this.parts.direct.factsSince(kind, position);
-  }
-
-  list(filter?: ListFilter): ReturnType<Coordinator["list"]> {
-    return this.parts.direct.list(filter);
-  }
-
-  find(refs: readonly LeaseRef[]): ReturnType<Coordinator["find"]> {
-    return this.parts.direct.find(refs);
-  }
-
-  overlapping(extents: readonly Extent[]): ReturnType<Coordinator["overlapping"]> {
-    return this.parts.direct.overlapping(extents);
-  }
-
-  endings(refs: readonly LeaseRef[]): ReturnType<Coordinator["endings"]> {
-    return this.parts.direct.endings(refs);
-  }
-
-  waiters(): ReturnType<Coordinator["waiters"]> {
-    return this.parts.direct.waiters();
-  }
-
-  highestToken(): Promise<number> {
-    return this.parts.direct.highestToken();
-  }
-
-  history(filter?: HistoryFilter): AsyncIterable<LoggedEvent> {
-    return this.parts.direct.history(filter);
-  }
-
-  watch(listener: (event: LoggedEvent) => void, after?: number): ReturnType<Coordinator["watch"]> {
-    return this.parts.direct.watch(listener, after);
+  override upkeep(request: StopRequest): Promise<Change> {
+    return this.#ask("upkeep", request, (again) => this.behind.upkeep(again));
   }
 
   close(): void {

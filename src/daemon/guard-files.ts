@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import { deadlineMs } from "../features/guard/harness";
-import { shellWord } from "../features/harnesses/command-line";
+import { lineWord } from "../features/harnesses/command-line";
 import type { HookPlace } from "./hook-place";
 
 /** Between the parts of an answer. No harness is told anything that has it. */
@@ -103,7 +103,7 @@ then
     [ "$cotenant_kept" -ge 1 ] || cotenant_kept=1
     [ "$cotenant_kept" -le 3 ] || cotenant_kept=3
     if cotenant_out=$({ export -p && printf '${SEPARATOR}%s' "$cotenant_in"; } |
-      curl -q -K ${shellWord(place.curl)} -m $((cotenant_limit - cotenant_kept)) -y $cotenant_silence \\
+      curl -q -K ${lineWord(place.curl)} -m $((cotenant_limit - cotenant_kept)) -y $cotenant_silence \\
         -H "Cotenant-Process: $$ $PPID" -H "Cotenant-Cwd: [$PWD]" -H "Cotenant-Limit: $cotenant_limit" \\
         -H "Cotenant-Program: [$cotenant_hook]" \\
         "http://${SOCKET_HOST}/guard/$cotenant_harness/$cotenant_event" 2>/dev/null)
@@ -151,7 +151,7 @@ fi
  */
 function isThere(lock: string, pid: number, lockFd: number): string {
   if (process.platform !== "linux") return "";
-  return `[ /proc/${pid}/fd/${lockFd} -ef ${shellWord(lock)} ] &&
+  return `[ /proc/${pid}/fd/${lockFd} -ef ${lineWord(lock)} ] &&
   read -r cotenant_stat 2>/dev/null </proc/${pid}/stat &&
   case \${cotenant_stat##*") "} in [TtZXx]*) false ;; esac &&
   `;

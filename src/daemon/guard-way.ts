@@ -4,7 +4,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import { HARNESSES } from "../features/guard/harness";
 import { VIA_NAMES } from "../features/harnesses/command-line";
 import { HTTP_HARNESSES } from "../features/harnesses/entries";
-import type { AgentsDesk } from "../features/harnesses/installation";
+import type { HarnessLevel } from "../features/harnesses/installation";
 import type { GuardDaemon, Way } from "../features/harnesses/operations";
 import { allRecords } from "../features/harnesses/record";
 import type { HarnessName } from "../identity/harness";
@@ -19,7 +19,7 @@ const BY_PROGRAM: Way = { via: null, remarks: [], prepare: async () => {} };
 
 /** `program` is what starts the daemon where there is none. */
 export async function chooseWay(
-  desk: AgentsDesk,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   { way, shared, program }: { readonly way: string; readonly shared: boolean; readonly program: string },
 ): Promise<Way> {
@@ -28,7 +28,7 @@ export async function chooseWay(
       hint: `use --via ${VIA_NAMES.slice(0, -1).join(", --via ")} or --via ${VIA_NAMES.at(-1)}`,
     });
   if (way === "program") return BY_PROGRAM;
-  const { workspace } = desk;
+  const { workspace } = at;
   if (workspace === null || shared)
     throw new CotenantError("E_USAGE", `--via ${way} is for one worktree on this machine`, {
       hint: `a daemon is of one repository and one user: leave out ${shared ? "--shared" : "--user"}`,
@@ -38,7 +38,7 @@ export async function chooseWay(
     ? overHttp(program, workspace, place, harnesses)
     : {
         via: { daemon: place.base, http: null },
-        remarks: remarksOn(desk.surroundings, place),
+        remarks: remarksOn(at.surroundings, place),
         prepare: async () => {},
       };
 }
@@ -128,8 +128,8 @@ async function overHttp(
 }
 
 /** Closes the way over HTTP once no harness of the repository goes it any more. */
-export async function settleDoor(desk: AgentsDesk): Promise<void> {
-  const { workspace, platform, shelf } = desk;
+export async function settleDoor(at: HarnessLevel): Promise<void> {
+  const { workspace, platform, shelf } = at;
   if (workspace === null) return;
   const { controlDir } = workspace.repository;
   const place = hookPlace(controlDir, workspace.surroundings);

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import type { Surroundings } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
+import { isLocked } from "../platform/locked";
 import type { Platform } from "../platform/platform";
 import { connectTo, NoAnswer, ONLOOKER } from "./connection";
 import { daemonEnvironment } from "./environment";
@@ -19,23 +20,13 @@ const ANSWER_MS = 2_000;
 
 /** Whether a daemon runs is told by its lock, which goes with its process; files that were left behind tell nothing. */
 export async function standingOf(platform: Platform, place: DaemonPlace): Promise<Standing> {
-  if (!(await isLocked(platform, place))) return { state: "none" };
+  if (!(await isLocked(platform, place.lock))) return { state: "none" };
   const record = readRecord(place);
   if (record === null) return { state: "silent", record };
   try {
     return { state: "running", record, said: await ask(record, "status") };
   } catch {
     return { state: "silent", record };
-  }
-}
-
-async function isLocked({ files, locks }: Platform, { lock }: DaemonPlace): Promise<boolean> {
-  if ((await files.stat(lock)) === null) return false;
-  const fd = await files.open(lock, "update-or-create", 0o600);
-  try {
-    return !(await locks.tryLock(fd));
-  } finally {
-    await files.close(fd);
   }
 }
 
@@ -97,13 +88,13 @@ const APPEAR_WITHIN_MS = 3_000;
 
 /** Asks it to end, and waits until it has; one that does not answer is ended. Null where there was none. */
 export async function stopDaemon(platform: Platform, place: DaemonPlace): Promise<{ pid: number } | null> {
-  if (!(await isLocked(platform, place))) return null;
+  if (!(await isLocked(platform, place.lock))) return null;
   const { clock, timers } = platform;
   const startedMs = clock.monotonicMs();
   const suspects = openBy(place.lock);
   let asked: DaemonRecord | null = null;
   let patienceMs = APPEAR_WITHIN_MS;
-  while (await isLocked(platform, place)) {
+  while (await isLocked(platform, place.lock)) {
     const record = readRecord(place);
     if (asked === null && record !== null) {
       asked = record;

@@ -1,10 +1,10 @@
 import { type Surroundings, Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { issuesIn } from "../features/issues/desk";
 import { claimable, claimOf, meantForClaim } from "../features/ledger/claim-issue";
 import { ledgerInFront } from "../features/ledger/in-front";
 import { SharedRemotes } from "../features/ledger/shared-remotes";
-import type { AgentId } from "../kernel/ids";
+import { type AgentId, parseAgentId } from "../kernel/ids";
 import type { Holder } from "../kernel/lease";
 import { syncAs } from "./ledger-sync";
 import { OpenStores } from "./open-stores";
@@ -20,7 +20,7 @@ interface Queue {
 }
 
 /** For whoever does not say who they are, and changes nothing of anybody's. */
-export const ANYBODY = "agent:daemon" as AgentId;
+export const ANYBODY = orThrow(parseAgentId("agent:daemon"));
 
 interface Caller {
   readonly agentId: AgentId;

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { parsed, ulid } from "../codec/fields";
+import { parsed, processIdentity, ulid } from "../codec/fields";
 import type {
   AcquireRequest,
   EvictRequest,
@@ -27,16 +27,13 @@ const bind = v.picklist(["ttl", "process"]);
 const some = <T extends v.GenericSchema>(each: T, forEachKey = 1) =>
   v.pipe(v.array(each), v.maxLength((LIMITS.keysPerOperation + 1) * forEachKey));
 
-const holder = v.object({
-  machineId: v.string(),
-  bootId: v.string(),
-  pidNamespace: v.string(),
-  timeNamespace: v.string(),
-  user: v.string(),
-  pid: whole,
-  startTime: v.string(),
+const actor = v.object({
+  agentId,
+  sessionId,
+  worktreeId,
+  branch: v.nullable(v.string()),
+  holder: processIdentity,
 });
-const actor = v.object({ agentId, sessionId, worktreeId, branch: v.nullable(v.string()), holder });
 const relay = v.object({
   operationId: ulid,
   isSecond: v.exactOptional(v.boolean()),

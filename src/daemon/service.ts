@@ -1,4 +1,3 @@
-import { timingSafeEqual } from "node:crypto";
 import type * as v from "valibot";
 import type { Change, Coordinator, LoggedEvent, Subscription } from "../coordinator/contract";
 import { LocalCoordinator } from "../coordinator/local";
@@ -8,6 +7,7 @@ import type { Policy } from "../kernel/policy";
 import type { Store } from "../store/store";
 import { TooLate } from "../store/submission";
 import type { Feed } from "./feed";
+import { isSameSecret } from "./guard-http";
 import { PROTOCOL } from "./place";
 import * as schemas from "./requests";
 import { paramsOf } from "./requests";
@@ -98,7 +98,7 @@ const MOST_FOLLOWED = 10_000;
 
 class Client implements Conversation {
   readonly #subscriptions: Subscription[] = [];
-  readonly #granted = new Set<LeaseId>();
+  readonly #granted = new Set<string>();
   #isKnown = false;
   #isOneOfUs = false;
   /** What a client of the same build goes by; null for everybody else. */
@@ -203,7 +203,7 @@ class Client implements Conversation {
   async #greet(params: unknown): Promise<object> {
     const { token, protocol, build, clockId, policy, ledger } = paramsOf(schemas.HELLO, params);
     const parts = this.parts;
-    if (!isSame(token, parts.token)) throw new RpcError(RPC_ERRORS.stranger, "this is not the token");
+    if (!isSameSecret(token, parts.token)) throw new RpcError(RPC_ERRORS.stranger, "this is not the token");
     this.#isKnown = true;
     this.peer.admit();
     if (build !== parts.build) parts.onOtherBuild(build);
@@ -223,17 +223,12 @@ class Client implements Conversation {
   }
 
   #tellLosses({ type, payload, actor }: LoggedEvent): void {
-    const ended = (payload["ended"] ?? []) as { lease_id: LeaseId; key: string; cause: string }[];
+    const ended = (payload["ended"] ?? []) as { lease_id: string; key: string; cause: string }[];
     for (const { lease_id, key, cause } of ended) {
       if (!this.#granted.delete(lease_id) || cause === "released") continue;
       this.tell("lost", { lease_id, key, cause, by: actor.agentId, event_type: type });
     }
   }
-}
-
-function isSame(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }
 
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([

@@ -3,10 +3,10 @@ import * as path from "node:path";
 import type { Workspace } from "../coordinator/workspace";
 import type { DirectoryWatch } from "../platform/platform";
 
-type Place = Pick<Workspace, "repository" | "surroundings">;
+type MarkedPlace = Pick<Workspace, "repository" | "surroundings">;
 
 /** The files that say how this repository is worked in, and where its remotes are. */
-function settingFiles({ repository, surroundings: { env, home } }: Place): string[] {
+function settingFiles({ repository, surroundings: { env, home } }: MarkedPlace): string[] {
   const config = env["XDG_CONFIG_HOME"] || (home === null ? null : path.join(home, ".config"));
   return [
     path.join(repository.commonDir, "config"),
@@ -22,7 +22,7 @@ function settingFiles({ repository, surroundings: { env, home } }: Place): strin
 }
 
 /** Changes whenever one of them does. */
-export function settingsMark(place: Place): string {
+export function settingsMark(place: MarkedPlace): string {
   return settingFiles(place)
     .map((file) => {
       const stat = fs.statSync(file, { bigint: true, throwIfNoEntry: false });
@@ -38,12 +38,12 @@ function nearest(folder: string): string {
 
 /** Tells of changes by hand, by Git and by other commands. Where nothing can be watched, callers look now and then. */
 export class SettingsWatch {
-  readonly #place: Place;
+  readonly #place: MarkedPlace;
   readonly #notify: () => void;
   #watches = new Map<string, DirectoryWatch>();
   #isClosed = false;
 
-  constructor(place: Place, notify: () => void) {
+  constructor(place: MarkedPlace, notify: () => void) {
     this.#place = place;
     this.#notify = notify;
     this.#arm();

@@ -4,8 +4,8 @@ import { guardedWrite, type Held } from "../../testing/workload/guarded-write";
 import type { Session } from "../coordinator/session";
 import { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
-import type { LeaseRef } from "../kernel/commands";
-import { type LeaseId, parseAgentId, parseWorktreeId } from "../kernel/ids";
+import { byKey, type LeaseRef } from "../kernel/commands";
+import { type LeaseId, parseAgentId, parseWorktreeId, trusted } from "../kernel/ids";
 import { type LeaseKey, parseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { thisMachine } from "../platform/node/this-machine";
@@ -106,7 +106,7 @@ export class AgentAtWork {
   /** A stale secret opens nothing: not even who knows the successor's lease by its id can end it. */
   async #tryOnSuccessor(stale: Held): Promise<void> {
     const { coordinator } = this.#workspace;
-    const key = stale.key as LeaseKey;
+    const { key } = refOf(stale);
     const found = await coordinator.find([{ key, leaseId: null }]);
     const successor = found.find(({ lease }) => lease.agentId !== this.session.actor.agentId)?.lease;
     if (successor === undefined) return;
@@ -127,7 +127,7 @@ export class AgentAtWork {
 
   /** By key, as people do it: what is on record decides which lease is meant, never who holds it now. */
   async release(leases: readonly Held[]): Promise<void> {
-    const refs = leases.map(({ key }) => ({ key: key as LeaseKey, leaseId: null }));
+    const refs = leases.map((held) => byKey(refOf(held).key));
     const refusal = await this.#ask(LOSSES, () => this.#release(refs));
     // All or nothing: one lease lost must not keep the others.
     if (refusal !== null && leases.length > 1) for (const lease of leases) await this.release([lease]);
@@ -155,7 +155,7 @@ export class AgentAtWork {
 const NO_CHANGE = { ttlSecs: null, overrideMax: false, reason: null };
 
 function refOf(held: Held): { key: LeaseKey; leaseId: LeaseId } {
-  return { key: held.key as LeaseKey, leaseId: held.leaseId as LeaseId };
+  return { key: trusted(held.key), leaseId: trusted(held.leaseId) };
 }
 
 function heldOf({ leaseId, key, fencingToken }: Lease): Held {

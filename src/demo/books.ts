@@ -2,7 +2,7 @@ import type { LogCheck } from "../../testing/checker/log-check";
 import type { Verdict } from "../../testing/checker/verdict";
 import type { Report } from "./messages";
 
-export const COUNTED = [
+const COUNTED = [
   "granted",
   "refused",
   "waited",

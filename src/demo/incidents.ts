@@ -23,7 +23,7 @@ export interface Cast {
   readonly wanted: string;
 }
 
-export const PERSON = "human:grace";
+const PERSON = "human:grace";
 const POSE_MS = 4_000;
 const TAKE_MS = 9_000;
 

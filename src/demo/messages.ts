@@ -23,6 +23,7 @@ export interface Wish {
   readonly keys: readonly string[];
   readonly bind: Bind;
   readonly ttlSecs: number;
+  /** Null: take it now or go away. */
   readonly waitMs: number | null;
 }
 

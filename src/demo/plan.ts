@@ -1,6 +1,6 @@
 import type { Ground } from "../../testing/checker/things";
 import type { Prng } from "../../testing/simulator/prng";
-import type { Bind } from "../kernel/lease";
+import type { Wish } from "./messages";
 
 /** One agent each; the first letters are the alphabet's, so that a log is easy to follow. */
 export const NAMES: readonly string[] = [
@@ -40,12 +40,7 @@ export function groundWith(issueIds: readonly string[]): Ground {
 }
 
 /** One piece of work of an agent that is left to itself. */
-export interface Job {
-  readonly keys: readonly string[];
-  readonly bind: Bind;
-  readonly ttlSecs: number;
-  /** Null: take it now or go away. */
-  readonly waitMs: number | null;
+export interface Job extends Wish {
   readonly steps: readonly { readonly ms: number; readonly renew: boolean }[];
   readonly restMs: number;
 }
@@ -74,7 +69,7 @@ function chooseKeys(chance: Prng, ground: Ground): string[] {
   return [chance.pick(ground.resources)];
 }
 
-export const INCIDENTS = ["kill-process", "stop", "evict", "transfer", "kill-ttl", "kill-anywhere"] as const;
+const INCIDENTS = ["kill-process", "stop", "evict", "transfer", "kill-ttl", "kill-anywhere"] as const;
 export type Incident = (typeof INCIDENTS)[number];
 
 /** Each kind once, those that a short run must not miss first; then whatever chance says. */

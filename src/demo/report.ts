@@ -21,9 +21,9 @@ export interface Outcome {
 /** Without these a run has shown nothing. */
 const IMPORTANT: readonly Counted[] = ["waited", "killed", "stolen", "fenced"];
 /** In less time not everything can have happened. */
-export const ENOUGH_SECONDS = 6;
+const ENOUGH_SECONDS = 6;
 
-export function missing(outcome: Outcome): Counted[] {
+function missing(outcome: Outcome): Counted[] {
   return IMPORTANT.filter((name) => outcome.books.counts[name] === 0);
 }
 

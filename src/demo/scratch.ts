@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Ground } from "../../testing/checker/things";
 import { childEnvironment } from "../../testing/workload/environment";
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, permissionError } from "../errors/cotenant-error";
 import { plainIssues } from "../features/issues/desk";
 import { newIssue } from "../features/issues/model";
 import { IssueWriter } from "../features/issues/writer";
@@ -33,12 +33,9 @@ export function makeScratchFolder(): string {
   try {
     return fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "cotenant-demo-")));
   } catch (error) {
-    throw new CotenantError(
-      "E_PERMISSION",
+    throw permissionError(
       `no scratch repository in ${tmpdir()}: ${(error as Error).message}`,
-      {
-        hint: "set TMPDIR to a directory on a local disk that you may write to",
-      },
+      "set TMPDIR to a directory on a local disk that you may write to",
     );
   }
 }

@@ -5,7 +5,7 @@ import type { Books, Counted } from "./books";
 import type { Crew } from "./crew";
 import type { Doing } from "./messages";
 
-export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
+type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 export type Paint = (style: Style, text: string) => string;
 
 /** What there is to see at one instant. */
@@ -36,7 +36,7 @@ export interface Picture {
 }
 
 /** What a view is drawn from: agents by what they say, leases by what the log says. */
-export interface Scene extends Pick<Picture, "seed" | "elapsedMs" | "lengthMs" | "phase" | "events"> {
+export interface DemoState extends Pick<Picture, "seed" | "elapsedMs" | "lengthMs" | "phase" | "events"> {
   readonly crew: Crew | null;
   readonly log: LogCheck | null;
   readonly books: Books;
@@ -44,7 +44,7 @@ export interface Scene extends Pick<Picture, "seed" | "elapsedMs" | "lengthMs" |
   label(key: string): string;
 }
 
-export function takePicture(scene: Scene): Picture {
+export function takePicture(scene: DemoState): Picture {
   const { seed, elapsedMs, lengthMs, phase, events, crew, log, books, verdict, label } = scene;
   const agents = (crew?.agents ?? []).map(({ name, pid, state, doing }) => ({
     name,

@@ -30,7 +30,7 @@ export class CotenantError extends Error {
   constructor(
     code: ErrorCode,
     message: string,
-    extra: { hint?: string; data?: ErrorData; cause?: unknown } = {},
+    extra: { hint?: string | undefined; data?: ErrorData; cause?: unknown } = {},
   ) {
     super(message, extra.cause === undefined ? undefined : { cause: extra.cause });
     this.name = "CotenantError";
@@ -75,10 +75,18 @@ export const conflictError = saying("E_LOCK_CONFLICT");
 export const protectedError = saying("E_PROTECTED_REF");
 export const permissionError = saying("E_PERMISSION");
 export const gitError = saying("E_GIT");
+export const retriesError = saying("E_RETRIES_EXHAUSTED");
+
+/** For a flag or a field that takes one of a few words. */
+export function choiceOf<T extends string>(what: string, given: string, choices: readonly T[]): T {
+  const chosen = choices.find((choice) => choice === given);
+  if (chosen !== undefined) return chosen;
+  throw usageError(`${what} cannot be "${printable(given)}"`, `use one of ${choices.join(", ")}`);
+}
 
 export function errorFrom(refusal: Refusal): CotenantError {
   return new CotenantError(refusal.code, refusal.message, {
-    ...(refusal.hint === undefined ? {} : { hint: refusal.hint }),
+    hint: refusal.hint,
     data: { ...refusal.data },
   });
 }
@@ -89,51 +97,47 @@ export function orThrow<T>(value: T | Refusal): T {
   return value;
 }
 
+const LOST: readonly ErrorCode[] = ["E_NOT_FOUND", "E_FENCING_MISMATCH", "E_LOCK_EXPIRED", "E_LOCK_NOT_HELD"];
+
+/** Whether the refusal says that a lease is its holder's no more; any other failure may pass. */
+export function saysLost(error: unknown): error is CotenantError {
+  return error instanceof CotenantError && LOST.includes(error.code);
+}
+
 /** What a failed file operation means to a user. */
 export function fileFailure(error: unknown, doing: string, path: string): CotenantError {
   if (error instanceof CotenantError) return error;
   const code = (error as { code?: unknown })?.code;
-  const data = { path, errno: typeof code === "string" ? code : null };
+  const say = (kind: ErrorCode, message: string, hint?: string) =>
+    new CotenantError(kind, message, {
+      hint,
+      data: { path, errno: typeof code === "string" ? code : null },
+      cause: error,
+    });
   // It may be anybody's: a word of the command line, or where the repository lies.
   const where = printable(path, 300);
-  if (code === "EACCES" || code === "EPERM") {
-    return new CotenantError("E_PERMISSION", `no permission for ${doing}: ${where}`, { data, cause: error });
+  switch (code) {
+    case "EACCES":
+    case "EPERM":
+      return say("E_PERMISSION", `no permission for ${doing}: ${where}`);
+    case "ENOSPC":
+    case "EDQUOT":
+      return say("E_DISK", `the disk is full: ${doing} failed (${where})`);
+    case "EROFS":
+      return say("E_DISK", `the file system is read-only: ${doing} failed (${where})`);
+    case "ENAMETOOLONG":
+      return say("E_LIMIT", `${where} is longer than this file system allows`, "use a shorter name or path");
+    // Where something is missing, our own functions answer null: here a directory went away under our hands.
+    case "ENOENT":
+    case "ENOTDIR":
+      return say(
+        "E_STORE_BUSY",
+        `${doing} failed: somebody took ${where} away meanwhile`,
+        "run it again; 'cotenant init' makes what is missing",
+      );
   }
-  if (code === "ENOSPC" || code === "EDQUOT") {
-    return new CotenantError("E_DISK", `the disk is full: ${doing} failed (${where})`, {
-      data,
-      cause: error,
-    });
-  }
-  if (code === "EROFS") {
-    return new CotenantError("E_DISK", `the file system is read-only: ${doing} failed (${where})`, {
-      data,
-      cause: error,
-    });
-  }
-  if (code === "ENAMETOOLONG") {
-    return new CotenantError("E_LIMIT", `${where} is longer than this file system allows`, {
-      hint: "use a shorter name or path",
-      data,
-      cause: error,
-    });
-  }
-  // Where something is missing, our own functions answer null: here a directory went away under our hands.
-  if (code === "ENOENT" || code === "ENOTDIR") {
-    return new CotenantError("E_STORE_BUSY", `${doing} failed: somebody took ${where} away meanwhile`, {
-      hint: "run it again; 'cotenant init' makes what is missing",
-      data,
-      cause: error,
-    });
-  }
-  if (typeof code === "string") {
-    return new CotenantError("E_DISK", `${doing} failed with ${code} (${where})`, { data, cause: error });
-  }
-  return new CotenantError(
-    "E_INTERNAL",
-    `${doing} failed: ${error instanceof Error ? error.message : String(error)}`,
-    { data, cause: error },
-  );
+  if (typeof code === "string") return say("E_DISK", `${doing} failed with ${code} (${where})`);
+  return say("E_INTERNAL", `${doing} failed: ${error instanceof Error ? error.message : String(error)}`);
 }
 
 /** Does something with files, and says what it was about where that fails. */

@@ -8,8 +8,8 @@ export interface ErrorEntry {
   readonly meaning: string;
   /** What to do next, where the situation offers nothing better. Never destructive. */
   readonly hint: string;
-  /** What the seed documents call it. */
-  readonly seeds: string;
+  /** What the seed documents call it, where they do: for the table in docs/ERRORS.md alone. */
+  readonly seeds?: string;
 }
 
 const entries = {
@@ -25,21 +25,18 @@ const entries = {
     http: 409,
     meaning: "It is free, but others wait for it already and were first.",
     hint: "take other work; 'cotenant lock status' shows who waits",
-    seeds: "",
   },
   E_PUBLISH_CONFLICT: {
     exit: 1,
     http: 409,
     meaning: "The branch has other changes in the same places, or a patch does not fit what is there.",
     hint: "look at what is on the branch now, make the change anew on top of it, and publish again",
-    seeds: "",
   },
   E_PUSH_REJECTED: {
     exit: 1,
     http: 409,
     meaning: "It is committed here, but the remote did not take it.",
     hint: "see what the remote says against it",
-    seeds: "",
   },
   E_RETRIES_EXHAUSTED: {
     exit: 2,
@@ -67,7 +64,6 @@ const entries = {
     http: 404,
     meaning: "A shortened id fits more than one thing.",
     hint: "type more of the id; the candidates are listed",
-    seeds: "",
   },
   E_TERMINAL_STATE: {
     exit: 5,
@@ -95,7 +91,6 @@ const entries = {
     http: 403,
     meaning: "A path is to be published without a lease that covers it.",
     hint: "lease it first ('cotenant lock acquire <path>'), and publish again",
-    seeds: "",
   },
   E_LOCK_EXPIRED: {
     exit: 7,
@@ -116,21 +111,18 @@ const entries = {
     http: 403,
     meaning: "This repository's policy does not allow it.",
     hint: "ask somebody whom the policy allows, or change [policy] in the configuration",
-    seeds: "",
   },
   E_LIMIT: {
     exit: 9,
     http: 403,
     meaning: "It would go over a limit.",
     hint: "ask for less; the message names the limit",
-    seeds: "",
   },
   E_APPROVAL_NEEDED: {
     exit: 11,
     http: 409,
     meaning: "Ending somebody else's live lease needs the approval of others here. Nothing has ended yet.",
     hint: "propose it with 'cotenant claim force-evict', and let others agree; 'cotenant claim proposals' shows what is open",
-    seeds: "",
   },
   E_PROVISIONAL: {
     exit: 9,
@@ -144,7 +136,6 @@ const entries = {
     http: 403,
     meaning: "The repository names a command to run, and nobody has allowed that in this clone.",
     hint: "look at what it would run ('cotenant trust' shows it), then allow it with 'cotenant trust'",
-    seeds: "",
   },
   E_DIVERGED: {
     exit: 9,
@@ -158,28 +149,24 @@ const entries = {
     http: 409,
     meaning: "A gate of the issue has not been passed.",
     hint: "'cotenant gate list' shows what is asked for; run it with 'cotenant gate run'",
-    seeds: "",
   },
   E_CYCLE: {
     exit: 9,
     http: 409,
     meaning: "The dependency would close a circle: the issues would wait for each other for ever.",
     hint: "remove one of the dependencies on the way with 'cotenant dep rm'",
-    seeds: "",
   },
   E_PATH_RULE: {
     exit: 9,
     http: 403,
     meaning: "A rule of policy.paths forbids this agent to write the file.",
     hint: "leave it to somebody whom the rule does not bind; 'cotenant config show policy.paths' shows the rules",
-    seeds: "",
   },
   E_PATH_ESCAPE: {
     exit: 9,
     http: 403,
     meaning: "The path leads out of the worktree, into Git's own directory, or cannot be a repository path.",
     hint: "name a file inside this worktree",
-    seeds: "",
   },
   E_CONSISTENCY_UNAVAILABLE: {
     exit: 9,
@@ -194,28 +181,24 @@ const entries = {
     http: 403,
     meaning: "A branch that nobody publishes to: main, master, a protected one, or one that is checked out.",
     hint: "publish to a branch of your own (--branch work/<name>), and merge it from there",
-    seeds: "",
   },
   E_SECRET_FOUND: {
     exit: 9,
     http: 403,
     meaning: "What was to be published holds what looks like a secret, or is a file that usually does.",
     hint: "take it out; if it is none, say so in the file (secretlint-disable-line) or in publish.allow_secrets_in",
-    seeds: "",
   },
   E_CHECK_FAILED: {
     exit: 9,
     http: 403,
     meaning: "A command of publish.checks did not pass.",
     hint: "mend what it found, and publish again",
-    seeds: "",
   },
   E_HOOKS: {
     exit: 9,
     http: 409,
     meaning: "Git hooks that are there belong to others too, or cannot be changed without losing something.",
     hint: "'cotenant hooks status' shows what is there; cotenant's docs/HOOKS.md says how each kind is chained",
-    seeds: "",
   },
   E_SETTINGS: {
     exit: 9,
@@ -223,7 +206,6 @@ const entries = {
     meaning:
       "A harness's settings belong to others too, cannot be read, or cannot be changed without losing something.",
     hint: "'cotenant agent list' shows what is there; cotenant's docs/AGENTS.md says where each harness keeps its settings",
-    seeds: "",
   },
   E_CONTENT_CHANGED: {
     exit: 1,
@@ -231,49 +213,42 @@ const entries = {
     meaning:
       "A file was changed by somebody else while the caller waited for it. The lease was granted all the same.",
     hint: "read the file again, then write it: this is refused only once",
-    seeds: "",
   },
   E_NOT_A_REPO: {
     exit: 10,
     http: 500,
     meaning: "This is not inside a Git repository with a working tree.",
     hint: "change into a Git repository, or make one with 'git init'",
-    seeds: "",
   },
   E_AGENT_ID_REQUIRED: {
     exit: 10,
     http: 400,
     meaning: "Nobody said who is asking.",
     hint: "run: export COTENANT_AGENT_ID=agent:your-name; a person adds --agent-id human:<you>",
-    seeds: "",
   },
   E_CONFIG: {
     exit: 10,
     http: 500,
     meaning: "A configuration file or variable cannot be used as it is.",
     hint: "mend the named key in the named file",
-    seeds: "",
   },
   E_GIT: {
     exit: 10,
     http: 500,
     meaning: "Git refused or failed.",
     hint: "run the named Git command by hand to see what it says",
-    seeds: "",
   },
   E_GIT_TOO_OLD: {
     exit: 10,
     http: 500,
     meaning: "Git is missing or older than 2.38.",
     hint: "install Git 2.38 or newer",
-    seeds: "",
   },
   E_GIT_TIMEOUT: {
     exit: 10,
     http: 504,
     meaning: "A Git command did not end in time.",
     hint: "try again; if it stays so, run the named Git command by hand",
-    seeds: "",
   },
   E_AUTH: {
     exit: 10,
@@ -302,7 +277,6 @@ const entries = {
     http: 503,
     meaning: "The daemon could not be started, stopped or asked. Everything works without it.",
     hint: "'cotenant daemon status' says how it stands",
-    seeds: "",
   },
   E_DISK: {
     exit: 10,
@@ -310,21 +284,18 @@ const entries = {
     meaning:
       "The disk is full, read-only or failing. Nothing is acknowledged that may not be there tomorrow.",
     hint: "make room or mend the disk, then run the same command again",
-    seeds: "",
   },
   E_PERMISSION: {
     exit: 10,
     http: 500,
     meaning: "The file system does not let this user read or write the control plane.",
     hint: "check the owner and mode of the named path; for a shared repository set core.sharedRepository",
-    seeds: "",
   },
   E_NETWORK_FS: {
     exit: 10,
     http: 500,
     meaning: "The repository is on a network or pass-through file system, where locks cannot be trusted.",
     hint: "use a clone on a local disk; --allow-network-fs goes on at your own risk",
-    seeds: "",
   },
   E_STORE_BUSY: {
     exit: 10,
@@ -332,7 +303,6 @@ const entries = {
     meaning:
       "Another process has held the store's mutex for too long, or took something away while we worked.",
     hint: "look at the named process, then run the same command again",
-    seeds: "",
   },
   E_SCHEMA_NEWER: {
     exit: 10,
@@ -354,28 +324,24 @@ const entries = {
     http: 503,
     meaning: "A person has paused the repository: what is held stays held, and nothing new is granted.",
     hint: "go on with what you hold; a person ends the pause: cotenant resume",
-    seeds: "",
   },
   E_WAIT_TIMEOUT: {
     exit: 12,
     http: 408,
     meaning: "Waited until the timeout, and it is still held.",
     hint: "take other work; 'cotenant status' shows who holds what",
-    seeds: "",
   },
   E_INTERRUPTED: {
     exit: 130,
     http: 499,
     meaning: "A signal ended a wait or a trial; a place in the queue is given up. The process ends by it.",
     hint: "ask again when there is time to wait",
-    seeds: "",
   },
   E_LOG_CORRUPT: {
     exit: 13,
     http: 500,
     meaning: "The log is damaged below what was acknowledged. Readers go on; writers stop.",
     hint: "run: cotenant recover (it keeps the damaged file)",
-    seeds: "",
   },
   E_PARTIAL_SNAPSHOT: {
     exit: 13,
@@ -389,28 +355,24 @@ const entries = {
     http: 422,
     meaning: "What was to be run is there, but may not be run. The exit status is a shell's.",
     hint: "make it executable with 'chmod +x', or name the program that runs it, as in cotenant exec -- sh build.sh",
-    seeds: "",
   },
   E_NO_COMMAND: {
     exit: 127,
     http: 422,
     meaning: "There is no command of that name to run. The exit status is a shell's.",
     hint: "check the spelling and PATH; a script of the repository is named with its path, as in ./build.sh",
-    seeds: "",
   },
   E_USAGE: {
     exit: 64,
     http: 400,
     meaning: "The command line or the request cannot be understood.",
     hint: "see 'cotenant help' or the command's --help",
-    seeds: "",
   },
   E_INTERNAL: {
     exit: 70,
     http: 500,
     meaning: "A bug in cotenant.",
     hint: "please report it with the command and this message; COTENANT_DEBUG=1 prints where it happened",
-    seeds: "",
   },
 } as const satisfies Record<string, ErrorEntry>;
 

@@ -1,5 +1,5 @@
 import { CotenantError, limitError } from "../errors/cotenant-error";
-import type { Git, GitOptions } from "../platform/git";
+import type { Git, GitPlace } from "../platform/git";
 import { gitWords } from "../platform/git-answers";
 import {
   type OwnChange,
@@ -12,9 +12,6 @@ import {
   type TreePair,
 } from "./commit-text";
 import type { ObjectId } from "./object-name";
-
-/** Where Git runs, and what it has to know to find objects that are only being received. */
-export type CommitPlace = Pick<GitOptions, "cwd" | "env">;
 
 /** Commits, as `git rev-list` takes them. */
 export interface Revisions {
@@ -54,10 +51,10 @@ const TIMEOUT_MS = 60_000;
  */
 export class CommitReader {
   readonly #git: Git;
-  readonly #place: CommitPlace;
+  readonly #place: GitPlace;
   readonly #limits: ReadingLimits;
 
-  constructor(git: Git, place: CommitPlace, limits: ReadingLimits = READING_LIMITS) {
+  constructor(git: Git, place: GitPlace, limits: ReadingLimits = READING_LIMITS) {
     this.#git = git;
     // A replacement is a ref, and refs can be pushed.
     this.#place = { ...place, env: { ...place.env, GIT_NO_REPLACE_OBJECTS: "1" } };

@@ -7,6 +7,13 @@ import type { ObjectFormat, ObjectId, ObjectType } from "./object-name";
 import { ObjectReader } from "./object-reader";
 import { encodeTree, parseTree, type TreeEntry } from "./tree";
 
+/** For a Git that is to look for objects in this directory, too: a list with colons, whose items may stand in quotes. */
+export function alternateObjects(directory: string) {
+  return {
+    GIT_ALTERNATE_OBJECT_DIRECTORIES: `"${directory.replace(/[\\"]/g, (char) => `\\${char}`)}"`,
+  };
+}
+
 /** Which repository's objects. */
 export interface ObjectPlace {
   readonly worktreeRoot: string;

@@ -1,7 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { GitProcess, LastingGit } from "../platform/git";
-import { gitWords } from "../platform/git-answers";
+import { gitFailed } from "../platform/git-answers";
 import type { PiecewiseDigest } from "../platform/platform";
 import type { GitObject } from "./loose-objects";
 import type { ObjectId, ObjectType } from "./object-name";
@@ -112,6 +112,6 @@ export class ObjectReader {
 
   async #ended(process: GitProcess): Promise<CotenantError> {
     const { stderr } = await process.end();
-    return new CotenantError("E_GIT", `Git stopped reading objects: ${gitWords(stderr)}`);
+    return gitFailed("Git stopped reading objects", stderr);
   }
 }

@@ -2,7 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import { contentOf, packedRef } from "../identity/head-commit";
 import { printable } from "../kernel/ids";
 import type { Git, GitProcess, LastingGit } from "../platform/git";
-import { gitWords } from "../platform/git-answers";
+import { gitFailed, gitWords } from "../platform/git-answers";
 import type { Platform, ProcessIdentity } from "../platform/platform";
 import { isObjectId, noObject, type ObjectFormat, type ObjectId } from "./object-name";
 
@@ -48,9 +48,7 @@ async function askGit(git: Git, { worktreeRoot, config }: RefPlace, ref: string)
   const oid = new TextDecoder().decode(stdout).trim();
   if (status === 0 && isObjectId(config.objectFormat, oid)) return { oid };
   if (/not a valid ref/.test(stderr)) return null;
-  throw new CotenantError("E_GIT", `Git cannot read ${printable(ref)}: ${gitWords(stderr)}`, {
-    data: { ref },
-  });
+  throw gitFailed(`Git cannot read ${printable(ref)}`, stderr, { ref });
 }
 
 export interface RefUpdate {

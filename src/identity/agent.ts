@@ -3,6 +3,7 @@ import { CotenantError, orThrow, policyError } from "../errors/cotenant-error";
 import {
   type AgentId,
   agentType,
+  DEFAULT_SESSION,
   parseAgentId,
   parseSessionId,
   printable,
@@ -14,8 +15,6 @@ import { type FamilyMember, readFamilyNote } from "./family-note";
 import { detectHarness, type Harness } from "./harness";
 import { harnessAgentId, harnessSessionId } from "./harness-agent";
 import type { Environment } from "./repository";
-
-export { harnessAgentId } from "./harness-agent";
 
 type AgentSource = "flag" | "environment" | "harness" | "agent.toml" | "terminal";
 type SessionSource = "flag" | "environment" | "harness" | "default";
@@ -113,7 +112,7 @@ function resolveSession(
     const sessionId = member?.sessionId ?? harnessSessionId(platform.digest, harness.sessionId);
     return { sessionId, sessionFrom: "harness" };
   }
-  return { sessionId: "default" as SessionId, sessionFrom: "default" };
+  return { sessionId: DEFAULT_SESSION, sessionFrom: "default" };
 }
 
 export function humanAgentId(user: string): AgentId {
@@ -132,7 +131,7 @@ function parse<T>(parser: (text: string) => T, text: string, from: string): Excl
   const value = parser(text);
   if (!isRefusal(value)) return value as Exclude<T, { refused: true }>;
   throw new CotenantError("E_USAGE", `${from}: ${value.message}`, {
-    ...(value.hint === undefined ? {} : { hint: value.hint }),
+    hint: value.hint,
     data: { from, value: printable(text) },
   });
 }

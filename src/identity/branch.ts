@@ -1,7 +1,7 @@
-import { CotenantError, limitError } from "../errors/cotenant-error";
+import { limitError } from "../errors/cotenant-error";
 import { utf8Length } from "../kernel/keys";
 import type { Git } from "../platform/git";
-import { gitWords } from "../platform/git-answers";
+import { gitFailed } from "../platform/git-answers";
 import type { Platform } from "../platform/platform";
 import { decode, joinPath } from "./path-text";
 
@@ -31,9 +31,7 @@ async function askGit(git: Git, gitDir: string): Promise<string | null> {
   });
   if (answer.status === 0) return shortName(decode(answer.stdout).trimEnd());
   if (answer.status === 1) return null;
-  throw new CotenantError("E_GIT", `Git cannot read HEAD: ${gitWords(answer.stderr)}`, {
-    data: { git_dir: gitDir, status: answer.status },
-  });
+  throw gitFailed("Git cannot read HEAD", answer.stderr, { git_dir: gitDir, status: answer.status });
 }
 
 /** No name that Git made is longer; what else stands in HEAD must not get into every lease. */

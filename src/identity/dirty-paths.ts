@@ -1,6 +1,5 @@
-import { CotenantError } from "../errors/cotenant-error";
 import type { Git } from "../platform/git";
-import { gitWords } from "../platform/git-answers";
+import { gitFailed } from "../platform/git-answers";
 
 const GIT_MS = 8_000;
 /** Beyond this, the whole worktree is asked for: an argument list has its limits. */
@@ -29,13 +28,10 @@ export async function dirtyPaths(
     { cwd: worktreeRoot, timeoutMs: GIT_MS, env: { GIT_OPTIONAL_LOCKS: "0" } },
   );
   if (status !== 0)
-    throw new CotenantError(
-      "E_GIT",
-      `Git cannot say what has changed in ${worktreeRoot}: ${gitWords(stderr)}`,
-      {
-        data: { cwd: worktreeRoot, status },
-      },
-    );
+    throw gitFailed(`Git cannot say what has changed in ${worktreeRoot}`, stderr, {
+      cwd: worktreeRoot,
+      status,
+    });
   return new TextDecoder()
     .decode(stdout)
     .split("\0")

@@ -7,7 +7,7 @@ import type { HarnessName } from "./harness";
 /** The harness's own id where it is one of ours, too; else a hash that is the same every time. */
 export function harnessSessionId(digest: Digest, raw: string): SessionId {
   const parsed = parseSessionId(raw);
-  return isRefusal(parsed) ? (digest.sha256(raw).slice(0, 32) as SessionId) : parsed;
+  return isRefusal(parsed) ? orThrow(parseSessionId(digest.sha256(raw).slice(0, 32))) : parsed;
 }
 
 /** UUIDs of version 7, ULIDs and opencode's ids begin with the time: sessions of one minute would look alike. */

@@ -1,3 +1,4 @@
+import { orThrow } from "../errors/cotenant-error";
 import { fileKey, type LeaseKey } from "../kernel/keys";
 import { isRefusal } from "../kernel/refusal";
 import { type FoldingNames, gitPath } from "./paths";
@@ -20,7 +21,7 @@ export function rulingKey(at: { readonly repository: FoldingNames }, path: strin
     const inside = keyOf(at, `${path.slice(0, end)}/${UNNAMEABLE}`);
     if (inside !== null) return inside;
   }
-  return `file:${UNNAMEABLE}` as LeaseKey;
+  return orThrow(fileKey(UNNAMEABLE));
 }
 
 /** Stands for a name that no lease can have. */

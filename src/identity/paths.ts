@@ -2,6 +2,7 @@ import { fileFailure } from "../errors/cotenant-error";
 import { foldPath } from "../kernel/fold";
 import { printable } from "../kernel/ids";
 import {
+  escapes,
   isGitDirectoryName,
   isWellFormed,
   MAX_PATH_BYTES,
@@ -50,7 +51,7 @@ export async function canonicalPath(
   if (DRIVE.test(text) && !DRIVE.test(repository.worktreeRoot))
     return escapes(text, "is outside the repository");
   const { files } = platform;
-  let place: Place | Refusal;
+  let place: FoundPath | Refusal;
   try {
     place = await locate(files, cwd, text);
   } catch (error) {
@@ -90,7 +91,7 @@ function checkText(text: string, typed: string): Refusal | null {
   return null;
 }
 
-interface Place {
+interface FoundPath {
   readonly absolutePath: string;
   readonly isDirectory: boolean | null;
   /** The deepest directory on the way that exists. */
@@ -98,7 +99,7 @@ interface Place {
 }
 
 /** Follows what exists as the operating system would, and appends what does not. */
-async function locate(files: Files, cwd: string, text: string): Promise<Place | Refusal> {
+async function locate(files: Files, cwd: string, text: string): Promise<FoundPath | Refusal> {
   const saysDirectory = /(?:^|\/)\.{0,2}$/.test(text);
   const whole = resolveFrom(cwd, text).replace(/(?<=.)\/+$/, "");
   const missing: string[] = [];
@@ -141,7 +142,7 @@ async function locate(files: Files, cwd: string, text: string): Promise<Place | 
 async function worktreeOf(
   files: Files,
   repository: Repository,
-  place: Place,
+  place: FoundPath,
   text: string,
 ): Promise<string | Refusal> {
   const { worktreeRoot, gitDir, commonDir } = repository;
@@ -165,16 +166,12 @@ async function worktreeOf(
   return worktreeRoot;
 }
 
-function outside(text: string, place: Place, worktreeRoot: string): Refusal {
+function outside(text: string, place: FoundPath, worktreeRoot: string): Refusal {
   const real = printable(place.absolutePath, 500);
   return refuse("E_PATH_ESCAPE", `"${printable(text)}" is outside the worktree: it is ${real}`, {
     hint: `name a file inside ${worktreeRoot}, or run the command in the worktree the file is in`,
     data: { path: printable(text, 500), real_path: real, worktree: worktreeRoot },
   });
-}
-
-function escapes(text: string, why: string): Refusal {
-  return refuse("E_PATH_ESCAPE", `"${printable(text)}" ${why}`, { data: { path: printable(text, 500) } });
 }
 
 /** What the operating system says about a path that is a fault of the path, not of the machine. */

@@ -1,5 +1,6 @@
 import { printable } from "../kernel/ids";
 import type { RepoPath } from "../kernel/keys";
+import { shellQuoted } from "../kernel/printing";
 import { isRefusal, type Refusal, refuse } from "../kernel/refusal";
 import type { Git } from "../platform/git";
 import { gitWords } from "../platform/git-answers";
@@ -151,7 +152,4 @@ function commonDirectory(files: readonly string[]): string {
   return common.join("/");
 }
 
-/** As a shell takes it. */
-function quoted(text: string): string {
-  return `'${printable(text, 400).replaceAll("'", "'\\''")}'`;
-}
+const quoted = (text: string) => shellQuoted(printable(text, 400));

@@ -1,4 +1,5 @@
-import { printable, type WorktreeId } from "../kernel/ids";
+import { orThrow } from "../errors/cotenant-error";
+import { parseWorktreeId, printable, type WorktreeId } from "../kernel/ids";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { currentBranch } from "./branch";
@@ -225,7 +226,7 @@ async function ownIdentity(
 ): Promise<WorktreeIdentity> {
   const { worktreeRoot: root } = place;
   const made = await creation(platform, place);
-  const idOver = (text: string) => `wt:${platform.digest.sha256(text).slice(0, 8)}` as WorktreeId;
+  const idOver = (text: string) => orThrow(parseWorktreeId(`wt:${platform.digest.sha256(text).slice(0, 8)}`));
   const usual = idOver(`${root}\0${made.mark}`);
   // A copy that was put where the original was before it moved would come to the same.
   const inode = usual === taken ? ((await platform.files.stat(root))?.inode ?? 0) : null;

@@ -47,32 +47,28 @@ export interface Acquire {
   readonly elsewhere?: readonly (StoleFrom & { readonly key: LeaseKey })[];
 }
 
-export interface Renew {
-  readonly kind: "renew";
+/** Of leases that their holder names, and proves to be its own. */
+interface ByHolder {
   readonly actor: Actor;
   readonly leases: readonly LeaseRef[];
+  readonly proofs: readonly string[];
+  readonly secretHash: string;
+}
+
+export interface Renew extends ByHolder {
+  readonly kind: "renew";
   readonly ttlSecs: number | null;
   readonly overrideMax: boolean;
   readonly reason: string | null;
-  readonly proofs: readonly string[];
-  readonly secretHash: string;
 }
 
-export interface Heartbeat {
+export interface Heartbeat extends ByHolder {
   readonly kind: "heartbeat";
-  readonly actor: Actor;
-  readonly leases: readonly LeaseRef[];
-  readonly proofs: readonly string[];
-  readonly secretHash: string;
 }
 
-export interface Release {
+export interface Release extends ByHolder {
   readonly kind: "release";
-  readonly actor: Actor;
-  readonly leases: readonly LeaseRef[];
   readonly reason: string | null;
-  readonly proofs: readonly string[];
-  readonly secretHash: string;
 }
 
 export interface Transfer {
@@ -128,12 +124,8 @@ export interface Upkeep {
 }
 
 /** Shows that the caller holds these, now, for a write that rests on them. */
-export interface Prove {
+export interface Prove extends ByHolder {
   readonly kind: "prove";
-  readonly actor: Actor;
-  readonly leases: readonly LeaseRef[];
-  readonly proofs: readonly string[];
-  readonly secretHash: string;
 }
 
 export type Command = Acquire | Renew | Heartbeat | Release | Transfer | Evict | Stop | Gc | Upkeep | Prove;

@@ -1,6 +1,7 @@
 import { isRefusal, type Refusal, refuse } from "./refusal";
 
 declare const brand: unique symbol;
+/** @public Declarations of types name it. */
 export interface Brand<Name extends string> {
   readonly [brand]: Name;
 }
@@ -13,6 +14,13 @@ export type AgentId = Branded<"AgentId">;
 export type SessionId = Branded<"SessionId">;
 export type WorktreeId = Branded<"WorktreeId">;
 export type FencingToken = number & Brand<"FencingToken">;
+
+/** Text that a parser or a record of our own vouches for: nothing is looked at again. */
+export function trusted<Name extends Branded<string>>(text: string): Name;
+export function trusted<Name extends Branded<string>>(text: string | null): Name | null;
+export function trusted(text: string | null): Branded<string> | null {
+  return text as Branded<string> | null;
+}
 
 export function fencingToken(value: number): FencingToken {
   return value as FencingToken;
@@ -51,6 +59,14 @@ export function makeUlid(timeMs: number, randomness: Uint8Array): Ulid {
   return (head + tail) as Ulid;
 }
 
+/** Where an id is asked for, and nobody's is meant. */
+export const NOBODYS_ID = makeUlid(0, new Uint8Array(10));
+
+/** Of somebody who has not said who they are. */
+export const UNKNOWN_AGENT: AgentId = trusted("agent:unknown");
+/** Of an agent that has not said in which session it works. */
+export const DEFAULT_SESSION: SessionId = trusted("default");
+
 /** Reads also lower case and the letters people mistake for digits, as Crockford's alphabet asks. */
 export function foldCrockford(text: string): string {
   return text.toUpperCase().replace(/[IL]/g, "1").replace(/O/g, "0");
@@ -61,6 +77,11 @@ export function parseUlid(text: string): Ulid | Refusal {
   const folded = /^[0-9A-Za-z]{26}$/.test(text) ? foldCrockford(text) : "";
   if (ULID.test(folded)) return folded as Ulid;
   return refuse("E_USAGE", `"${printable(text)}" is not a ULID (26 letters and digits)`);
+}
+
+/** Whether it is one already, in its one spelling. */
+export function isUlid(text: string): text is Ulid {
+  return ULID.test(text);
 }
 
 /** Null for anything else. */

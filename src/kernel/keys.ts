@@ -38,6 +38,11 @@ export function issueOf(key: LeaseKey): Ulid {
   return nameOf(key) as Ulid;
 }
 
+/** Of an id that is one already. */
+export function issueKeyOf(id: Ulid): LeaseKey {
+  return `issue:${id}` as LeaseKey;
+}
+
 /** Of a path that is canonical already. */
 export function dirKeyOf(path: RepoPath): LeaseKey {
   return `dir:${path}` as LeaseKey;
@@ -129,14 +134,14 @@ export function parseRepoPath(text: string): RepoPath | Refusal {
   if (text === "." || text === "./") return ROOT;
   const path = withoutSlashesAtEnd(text.normalize("NFC"));
   if (path === "" || path.startsWith("/") || /^[A-Za-z]:[\\/]/.test(path))
-    return outside(text, "is outside the repository");
-  if (/[\x00-\x1f\x7f-\x9f\u2028\u2029]/.test(path)) return outside(text, "contains control characters");
-  if (!isWellFormed(path)) return outside(text, "is not valid Unicode");
+    return escapes(text, "is outside the repository");
+  if (/[\x00-\x1f\x7f-\x9f\u2028\u2029]/.test(path)) return escapes(text, "contains control characters");
+  if (!isWellFormed(path)) return escapes(text, "is not valid Unicode");
   const segments = path.split("/");
   for (const segment of segments) {
-    if (segment === "" || segment === ".") return outside(text, "is not in its canonical form");
-    if (segment === "..") return outside(text, "climbs out with '..'");
-    if (isGitDirectoryName(segment)) return outside(text, "is inside Git's own directory");
+    if (segment === "" || segment === ".") return escapes(text, "is not in its canonical form");
+    if (segment === "..") return escapes(text, "climbs out with '..'");
+    if (isGitDirectoryName(segment)) return escapes(text, "is inside Git's own directory");
     if (utf8Length(segment) > MAX_SEGMENT_BYTES) {
       return refuse("E_LIMIT", `a name in "${printable(text)}" is longer than ${MAX_SEGMENT_BYTES} bytes`);
     }
@@ -197,6 +202,7 @@ function keyed(kind: KeyKind, name: string | Refusal): LeaseKey | Refusal {
   return isRefusal(name) ? name : (`${kind}:${name}` as LeaseKey);
 }
 
-function outside(text: string, why: string): Refusal {
+/** A path that leads to where nothing can be leased. */
+export function escapes(text: string, why: string): Refusal {
   return refuse("E_PATH_ESCAPE", `"${printable(text)}" ${why}`, { data: { path: printable(text, 500) } });
 }

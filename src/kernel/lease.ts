@@ -1,4 +1,5 @@
 import type { AgentId, FencingToken, LeaseId, SessionId, WorktreeId } from "./ids";
+import { trusted } from "./ids";
 import { isPathKey, type LeaseKey } from "./keys";
 import type { Instant } from "./time";
 
@@ -10,6 +11,7 @@ export interface Holder {
   readonly timeNamespace: string;
   readonly user: string;
   readonly pid: number;
+  /** In the platform's own unit; only ever compared for equality. Empty when it could not be read. */
   readonly startTime: string;
 }
 
@@ -75,6 +77,12 @@ export type Slot = string & { readonly slot: unique symbol };
 
 export function slotOf(at: Pick<Lease, "key" | "reach" | "worktreeId">): Slot {
   return (at.reach === "worktree" ? `${at.key}\n${at.worktreeId}` : at.key) as Slot;
+}
+
+/** What {@link slotOf} put together. */
+export function slotParts(slot: Slot): { readonly key: LeaseKey; readonly worktreeId: WorktreeId | null } {
+  const [key = "", worktreeId = null] = slot.split("\n");
+  return { key: trusted(key), worktreeId: trusted(worktreeId) };
 }
 
 export function isIndefinite(lease: Lease): boolean {

@@ -180,7 +180,7 @@ export function needsOthers(
 }
 
 /** Whether a list of agent ids, and beginnings of them with `*`, names this one. */
-export function isAmong(patterns: readonly string[], agentId: AgentId): boolean {
+export function isAmong(patterns: readonly string[], agentId: string): boolean {
   return patterns.some((pattern) => matches(pattern, agentId));
 }
 

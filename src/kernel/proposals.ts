@@ -1,5 +1,6 @@
 import { type Fact, type FactName, factName } from "./facts";
 import type { AgentId, FencingToken, LeaseId, Ulid } from "./ids";
+import { fencingToken as tokenOf, trusted } from "./ids";
 import type { LeaseKey } from "./keys";
 import type { Lease } from "./lease";
 import { mayEvict, type Policy } from "./policy";
@@ -102,10 +103,10 @@ export function subjectFromWire(wire: Fact): Subject | null {
   const isWhole = [leaseId, key, agentId].every((text) => typeof text === "string");
   if (!isWhole || typeof fencingToken !== "number") return null;
   return {
-    leaseId: leaseId as LeaseId,
-    key: key as LeaseKey,
-    fencingToken: fencingToken as FencingToken,
-    agentId: agentId as AgentId,
+    leaseId: trusted(leaseId as string),
+    key: trusted(key as string),
+    fencingToken: tokenOf(fencingToken),
+    agentId: trusted(agentId as string),
     host: typeof host === "string" ? host : null,
   };
 }
@@ -124,11 +125,11 @@ export function proposalFrom(fact: Fact | undefined): Proposal | null {
     approvedBy.every((agentId) => typeof agentId === "string");
   if (!isWhole) return null;
   return {
-    id: id as Ulid,
+    id: trusted(id as string),
     subject,
-    proposedBy: proposedBy as AgentId,
+    proposedBy: trusted(proposedBy as string),
     proposedAt: at as Instant,
     reason: reason as string,
-    approvedBy: approvedBy as AgentId[],
+    approvedBy: approvedBy.map((agentId) => trusted(agentId)),
   };
 }

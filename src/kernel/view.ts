@@ -1,5 +1,4 @@
 import { type AgentId, type FencingToken, fencingToken, type LeaseId, type Ulid } from "./ids";
-import type { LeaseKey } from "./keys";
 import { type Ended, type Lease, type Slot, slotOf } from "./lease";
 
 /**
@@ -91,8 +90,4 @@ export function nextTokenAbove(
   { aboveToken = 0 }: { readonly aboveToken?: number },
 ): FencingToken {
   return fencingToken(Math.max(view.nextToken, aboveToken + 1));
-}
-
-export function leasesWithKey(view: View, key: LeaseKey): Lease[] {
-  return [...view.leases.values()].filter((lease) => lease.key === key);
 }

@@ -2,6 +2,7 @@ import { type AgentId, type LeaseId, printable } from "./ids";
 import { kindOf, type LeaseKey, nameOf } from "./keys";
 import type { Lease, Party } from "./lease";
 import type { Policy } from "./policy";
+import { andMore } from "./printing";
 import { type Subject, subjectToWire } from "./proposals";
 import { type Refusal, refuse } from "./refusal";
 import type { Ticket } from "./tickets";
@@ -76,7 +77,7 @@ export function takingCommand(key: LeaseKey): string | null {
 
 export function heldBy(blockers: readonly Lease[], now: Now, hint?: string, asker?: Party): Refusal {
   const first = blockers[0]!;
-  const others = blockers.length > 1 ? ` and ${blockers.length - 1} more` : "";
+  const others = andMore(blockers.length - 1);
   const isOwn = asker !== undefined && isOwnElsewhere(first, asker);
   const who = isOwn ? `you from ${first.worktreeId}` : nameOfHolder(first, asker);
   const next = hint ?? (isOwn ? ownElsewhereHint(first) : undefined);
@@ -106,7 +107,7 @@ export function notAllowedToEvict(agentId: AgentId, policy: Policy): Refusal {
 /** Nothing has ended yet. `leases` is what a proposal has to name. */
 export function needsApproval(subjects: readonly Subject[], { approvers }: Policy): Refusal {
   const [first] = subjects;
-  const more = subjects.length > 1 ? ` and ${subjects.length - 1} more` : "";
+  const more = andMore(subjects.length - 1);
   const whose = `the live lease of ${first!.agentId} on ${printable(first!.key)}${more}`;
   const others = approvers === 1 ? "another person" : `${approvers} other people`;
   const way = endingCommand(first!);

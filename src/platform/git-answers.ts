@@ -1,3 +1,4 @@
+import { CotenantError, type ErrorData } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { Git, GitOptions } from "./git";
 
@@ -26,6 +27,11 @@ const UNSENT =
  */
 export function isUnsent(stderr: string): boolean {
   return UNSENT.test(stderr.replace(/^remote:.*$/gm, ""));
+}
+
+/** With what Git says about it. */
+export function gitFailed(doing: string, stderr: string, data: ErrorData = {}): CotenantError {
+  return new CotenantError("E_GIT", `${doing}: ${gitWords(stderr)}`, { data });
 }
 
 /** What Git printed, in one line of ours: it may be several of its own, with tabs. */

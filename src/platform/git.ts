@@ -1,13 +1,17 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Later } from "./platform";
 
-export interface GitOptions {
+/** Where a Git runs, and what it has to know to find objects that are only being received. */
+export interface GitPlace {
   readonly cwd: string;
+  /** The only `GIT_*` variables Git will see: everything inherited is scrubbed. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface GitOptions extends GitPlace {
   readonly input?: Uint8Array | string;
   /** 10 s unless told. */
   readonly timeoutMs?: number;
-  /** The only `GIT_*` variables Git will see: everything inherited is scrubbed. */
-  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface GitResult {
@@ -29,7 +33,7 @@ export interface LastingGit extends Git {
   start(args: readonly string[], options: GitProcessOptions): GitProcess;
 }
 
-export interface GitProcessOptions extends Pick<GitOptions, "cwd" | "env"> {
+export interface GitProcessOptions extends GitPlace {
   /** For each answer; 10 s unless told. */
   readonly timeoutMs?: number;
   /**

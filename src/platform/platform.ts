@@ -1,3 +1,5 @@
+import type { Holder } from "../kernel/lease";
+
 /**
  * What cotenant needs from the machine it runs on.
  *
@@ -80,16 +82,7 @@ export interface Sleep {
 export type Liveness = "alive" | "dead" | "unknown";
 
 /** Identifies one process on one machine in a way that survives pid reuse. */
-export interface ProcessIdentity {
-  readonly machineId: string;
-  readonly bootId: string;
-  readonly pidNamespace: string;
-  readonly timeNamespace: string;
-  readonly user: string;
-  readonly pid: number;
-  /** In the platform's own unit; only ever compared for equality. Empty when it could not be read. */
-  readonly startTime: string;
-}
+export type ProcessIdentity = Holder;
 
 export interface Ancestry {
   readonly parentPid: number;

@@ -2,7 +2,7 @@ import type { Command, LeaseRef } from "../kernel/commands";
 import { type Extent, keysConflict } from "../kernel/conflicts";
 import { type FactName, type FactRecord, factKind } from "../kernel/facts";
 import type { LeaseId, WorktreeId } from "../kernel/ids";
-import type { KeyKind, LeaseKey } from "../kernel/keys";
+import type { KeyKind } from "../kernel/keys";
 import { type Ended, effectiveReach, type Lease, type Slot, sameParty, slotOf } from "../kernel/lease";
 import { PAUSE_FACT } from "../kernel/pause";
 import { proposalName } from "../kernel/proposals";
@@ -113,7 +113,7 @@ function eachOnce(extents: readonly Extent[]): Iterable<Extent> {
 }
 
 async function named(index: IndexTree, ref: LeaseRef): Promise<Lease[]> {
-  if (ref.key !== null) return index.onKey(ref.key as LeaseKey);
+  if (ref.key !== null) return index.onKey(ref.key);
   // Only an id: somebody else's lease, named by a person. Rare enough to look at all of them.
   for await (const lease of index.all()) if (lease.leaseId === ref.leaseId) return [lease];
   return [];

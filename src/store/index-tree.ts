@@ -1,7 +1,7 @@
 import type { Extent } from "../kernel/conflicts";
 import { conflict } from "../kernel/conflicts";
 import type { FactName, FactRecord } from "../kernel/facts";
-import type { LeaseId, WorktreeId } from "../kernel/ids";
+import { type LeaseId, trusted, type WorktreeId } from "../kernel/ids";
 import {
   directoriesAbove,
   dirKeyOf,
@@ -14,7 +14,7 @@ import {
   pathOf,
   type RepoPath,
 } from "../kernel/keys";
-import { type Ended, isIndefinite, type Lease, type Slot } from "../kernel/lease";
+import { type Ended, isIndefinite, type Lease, type Slot, slotParts } from "../kernel/lease";
 import type { Digest, Files } from "../platform/platform";
 import { Census, type CensusName, CrowdedCensus, DamagedCensus } from "./census";
 import { FactTree } from "./fact-tree";
@@ -191,10 +191,10 @@ export class IndexTree {
       );
     const gone: LeaseKey[] = [];
     for (const [slot, lease] of changes.slots) {
-      const [key, worktreeId] = slot.split("\n") as [LeaseKey, WorktreeId | undefined];
+      const { key, worktreeId } = slotParts(slot);
       // Came and went since: a count never lags behind its files.
       if (lease !== null || (await this.#count(ON + key)) === 0) continue;
-      if (await this.#drop(key, worktreeId ?? null)) gone.push(key);
+      if (await this.#drop(key, worktreeId)) gone.push(key);
     }
     await this.#recount(gone, -1);
     for (const ending of changes.endings.values()) await this.#putEnding(ending);
@@ -378,7 +378,7 @@ export class IndexTree {
     const marker = await this.#tree.read(path);
     if (marker === null) return null;
     if (marker["lease_id"] !== name) throw new DamagedIndex(path);
-    return understood(path, () => text(marker, "key") as LeaseKey);
+    return understood(path, () => trusted(text(marker, "key")));
   }
 
   async #pruneEmpty(directory: string): Promise<void> {
@@ -390,7 +390,7 @@ export class IndexTree {
   }
 }
 
-const ROOT = "dir:." as LeaseKey;
+const ROOT: LeaseKey = trusted("dir:.");
 /** What is counted: leases on a key, inside a directory (files and directories together), of a kind. */
 const ON = "on ";
 const INSIDE = "in ";

@@ -1,5 +1,13 @@
 import { isCount, LARGEST_COUNT, timeMsOf } from "../kernel/bounds";
-import { type AgentId, fencingToken, type LeaseId, type SessionId, type WorktreeId } from "../kernel/ids";
+import {
+  type AgentId,
+  type Branded,
+  fencingToken,
+  type LeaseId,
+  type SessionId,
+  trusted,
+  type WorktreeId,
+} from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Bind, Ended, Holder, Lease, Reach, StoleFrom } from "../kernel/lease";
 import type { Instant } from "../kernel/time";
@@ -104,9 +112,9 @@ export function endedFromWire(value: unknown): Ended {
       "stop_idle",
       "forced",
     ]),
-    successor: textOrNull(w, "successor") as LeaseId | null,
+    successor: trusted(textOrNull(w, "successor")),
     ...(w["why"] === undefined ? {} : { why: text(w, "why") }),
-    ...(w["to_agent"] === undefined ? {} : { toAgent: matching(w, "to_agent", NAME) as AgentId }),
+    ...(w["to_agent"] === undefined ? {} : { toAgent: matching(w, "to_agent", NAME) }),
   };
 }
 
@@ -117,23 +125,23 @@ const NAME = /^[\x21-\x7e]{1,200}$/;
 
 /** Ids and keys become parts of file names: what does not look like one of ours must not get there. */
 export function leaseId(w: Wire): LeaseId {
-  return matching(w, "lease_id", LEASE_ID) as LeaseId;
+  return matching(w, "lease_id", LEASE_ID);
 }
 
 export function key(w: Wire): LeaseKey {
-  return matching(w, "key", KEY) as LeaseKey;
+  return matching(w, "key", KEY);
 }
 
 export function worktreeId(w: Wire): WorktreeId {
-  return matching(w, "worktree_id", WORKTREE_ID) as WorktreeId;
+  return matching(w, "worktree_id", WORKTREE_ID);
 }
 
 export function agentId(w: Wire): AgentId {
-  return matching(w, "agent_id", NAME) as AgentId;
+  return matching(w, "agent_id", NAME);
 }
 
 export function sessionId(w: Wire): SessionId {
-  return matching(w, "session_id", NAME) as SessionId;
+  return matching(w, "session_id", NAME);
 }
 
 export function reach(w: Wire): Reach {
@@ -242,10 +250,10 @@ export function list(w: Wire, name: string): readonly unknown[] {
   return value;
 }
 
-function matching(w: Wire, name: string, pattern: RegExp): string {
+function matching<Name extends Branded<string>>(w: Wire, name: string, pattern: RegExp): Name {
   const value = text(w, name);
   if (!pattern.test(value)) throw new WireError(`${name} is ${JSON.stringify(value)}`);
-  return value;
+  return trusted(value);
 }
 
 function oneOf<T extends string>(w: Wire, name: string, allowed: readonly T[]): T {
@@ -261,7 +269,7 @@ function stoleFromToWire(from: StoleFrom): Record<string, unknown> {
 function stoleFromFromWire(value: unknown): StoleFrom {
   const w = object(value);
   return {
-    leaseId: text(w, "lease_id") as LeaseId,
+    leaseId: trusted(text(w, "lease_id")),
     agentId: agentId(w),
     why: oneOf(w, "why", ["expired", "dead", "stop_idle", "forced"]),
   };

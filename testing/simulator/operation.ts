@@ -32,7 +32,7 @@ export type FaultableKind =
   | "unlock";
 
 /** Everything else that the scheduler orders. */
-export type EventKind = "start" | "wake" | "notify" | "identify" | "liveness";
+type EventKind = "start" | "wake" | "notify" | "identify" | "liveness";
 
 export type OperationKind = FaultableKind | EventKind;
 

@@ -1,6 +1,6 @@
 import type { Session } from "../../src/coordinator/session";
 import type { Workspace } from "../../src/coordinator/workspace";
-import type { LeaseId } from "../../src/kernel/ids";
+import { type LeaseId, trusted } from "../../src/kernel/ids";
 import type { LeaseKey } from "../../src/kernel/keys";
 import { lastSequence } from "../checker/log-files";
 import { testify, type Verb } from "../checker/witness";
@@ -35,8 +35,8 @@ export async function guardedWrite(
     // Read before the check: what was valid at the check was valid at this instant, too.
     const atMs = clock.monotonicMs();
     const refs = targets.map(({ lease }) => ({
-      key: lease.key as LeaseKey,
-      leaseId: lease.leaseId as LeaseId,
+      key: trusted<LeaseKey>(lease.key),
+      leaseId: trusted<LeaseId>(lease.leaseId),
     }));
     const found = await coordinator.find(refs);
     for (const { lease } of targets) {

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { applyInstall, applyUninstall, type Desk } from "../../src/features/harnesses/installation";
+import { applyInstall, applyUninstall, type HarnessFiles } from "../../src/features/harnesses/installation";
 import { lookAt } from "../../src/features/harnesses/look";
 import { type Found, planInstall, planUninstall } from "../../src/features/harnesses/plan";
 import { readRecord } from "../../src/features/harnesses/record";
@@ -38,12 +38,12 @@ class Crashing {
     }
   }
 
-  desk(platform: Platform): Desk {
+  desk(platform: Platform): HarnessFiles {
     const shelf = { directory: path.join(this.room, "shelf"), modes: { file: 0o600, directory: 0o700 } };
     return { platform, shelf, clone: { root: this.#root, commonDir: path.join(this.#root, "common") } };
   }
 
-  async #found(desk: Desk, harness: (typeof HARNESS_NAMES)[number]): Promise<Found[]> {
+  async #found(desk: HarnessFiles, harness: (typeof HARNESS_NAMES)[number]): Promise<Found[]> {
     const found: Found[] = [];
     for (const site of sitesOf(harness, "project", { root: this.#root, home: null, env: {} })) {
       const file = await lookAt(desk.platform.files, site, this.#root);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { InstalledHook } from "../../src/features/hooks/installation/block";
 import { blockText, findBlock, ownFile } from "../../src/features/hooks/installation/block";
-import type { FoundFile, FoundHook, Scene } from "../../src/features/hooks/installation/look";
+import type { FoundFile, FoundHook, HooksSurvey } from "../../src/features/hooks/installation/look";
 import { stateOf } from "../../src/features/hooks/installation/look";
 import { managerOf } from "../../src/features/hooks/installation/managers";
 import type { HooksPlace } from "../../src/features/hooks/installation/place";
@@ -39,19 +39,19 @@ function hook(more: Partial<FoundHook> = {}, name: InstalledHook = "pre-commit")
   };
 }
 
-function scene(found: FoundHook, more: Partial<Scene> = {}): Scene {
+function scene(found: FoundHook, more: Partial<HooksSurvey> = {}): HooksSurvey {
   const git = { versioned: new Set<string>(), tracked: new Set<string>(), worktreeRoot: "/r" };
   const lefthook = { local: null, shared: null, localPath: "/r/lefthook-local.yml" };
   return { place: PLACE, hooks: [found], ...git, huskyDirectory: null, lefthook, ...more };
 }
 
-function only(found: FoundHook, more: Partial<Scene> = {}, wishes = WISHES) {
+function only(found: FoundHook, more: Partial<HooksSurvey> = {}, wishes = WISHES) {
   const plan = planInstall(scene(found, more), wishes);
   if (isObjection(plan)) throw new Error(plan.message);
   return plan.hooks[0]!;
 }
 
-function refusal(found: FoundHook, more: Partial<Scene> = {}, wishes = WISHES) {
+function refusal(found: FoundHook, more: Partial<HooksSurvey> = {}, wishes = WISHES) {
   const plan = planInstall(scene(found, more), wishes);
   if (!isObjection(plan)) throw new Error("expected a refusal");
   return plan;
@@ -177,7 +177,7 @@ describe("the plan of an installation", () => {
 
 describe("the plan of taking it out", () => {
   const how = { shared: false, force: false };
-  const planned = (found: FoundHook, more: Partial<Scene> = {}, wishes = how) =>
+  const planned = (found: FoundHook, more: Partial<HooksSurvey> = {}, wishes = how) =>
     planUninstall(scene(found, more), wishes);
   const own = ownFile(blockText("pre-commit", { place: "own" }, program));
 

@@ -9,17 +9,18 @@ import {
 } from "../../src/features/hooks/push-rules";
 import { parseTrailers } from "../../src/features/hooks/trailers";
 import type { LoggedLease, LogWitness } from "../../src/features/hooks/witness";
+import { trusted } from "../../src/kernel/ids";
 import type { LeaseKey } from "../../src/kernel/keys";
 import type { Lease } from "../../src/kernel/lease";
 
 const NOW = 1_800_000_000_000;
 const MINUTE = 60_000;
 const leaseOf = (key: string, change: Partial<LoggedLease> = {}): LoggedLease => ({
-  leaseId: "L",
-  key,
+  leaseId: trusted("L"),
+  key: trusted(key),
   token: 17,
   agentId: "agent:a",
-  worktreeId: "wt:11111111",
+  worktreeId: trusted("wt:11111111"),
   reach: "repository",
   isBound: false,
   grantedAtMs: NOW - 10 * MINUTE,
@@ -200,7 +201,7 @@ describe("a pushed change of a file", () => {
 
   it("with still_held wants what it was committed under to be held, or taken again", () => {
     const mine = leaseOf("file:lib/x");
-    const again = leaseOf("dir:lib", { leaseId: "N", token: 20 });
+    const again = leaseOf("dir:lib", { leaseId: trusted("N"), token: 20 });
     const message = `${named(17)}\nCotenant-Agent: agent:a`;
     expect(judged(message, { known: [mine], mode: "still_held" })).toEqual(["E_LEASE_REQUIRED"]);
     expect(judged(message, { known: [mine], held: [again], mode: "still_held" })).toEqual([]);

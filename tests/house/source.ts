@@ -104,6 +104,28 @@ export function modulesOf(tokens: readonly Token[]): Mention[] {
   });
 }
 
+/** Where a file says `… as T` with one of these types anywhere in T. */
+export function castsTo(types: ReadonlySet<string>, tokens: readonly Token[]): Mention[] {
+  return tokens.flatMap((token, at) => {
+    if (token.kind !== SyntaxKind.AsKeyword) return [];
+    const named = typeAfter(tokens, at).find(({ text }) => types.has(text));
+    return named === undefined ? [] : [{ name: named.text, line: token.line }];
+  });
+}
+
+/** What follows, as far as it can belong to a type. */
+function typeAfter(tokens: readonly Token[], at: number): Token[] {
+  const type: Token[] = [];
+  let depth = 0;
+  for (const token of tokens.slice(at + 1)) {
+    if (/^[)\]}>]+$/.test(token.text)) depth -= token.text.length;
+    if (depth < 0 || (depth === 0 && /^(?:as|[,;:?=.]|[=!]==?|=>|&&|\|\||\?\?)$/.test(token.text))) break;
+    if (/^[([{<]$/.test(token.text)) depth++;
+    type.push(token);
+  }
+  return type;
+}
+
 /**
  * Where a file uses one of these names of the surrounding world: `process.env`, `Date.now()`, `setTimeout(…)`. A
  * property of something else (`deps.process`) or a key (`{ process: … }`) is not a use. `isOwn` says that the file

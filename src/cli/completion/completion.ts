@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { usageError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../grammar/command";
 import { SCRIPTS, SHELLS, type Shell } from "./scripts";
@@ -15,9 +15,7 @@ export const command: Command = {
   async run(_, parsed) {
     const [shell] = parsed.words as [string];
     if (!(SHELLS as readonly string[]).includes(shell)) {
-      throw new CotenantError("E_USAGE", `there is no completion for "${printable(shell)}"`, {
-        hint: `use one of ${SHELLS.join(", ")}`,
-      });
+      throw usageError(`there is no completion for "${printable(shell)}"`, `use one of ${SHELLS.join(", ")}`);
     }
     const script = SCRIPTS[shell as Shell];
     return { data: { shell, script }, text: script };

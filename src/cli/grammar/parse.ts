@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { nearest } from "../../config/nearest";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { COMMON_FLAGS, type Command, type Flag, type Parsed } from "./command";
 
@@ -103,9 +103,7 @@ function explain(
   }
   const flag = /'(?:-\w, )?--([\w-]+)/.exec(error.message)?.[1];
   if (flag !== undefined && known[flag]?.value !== undefined) {
-    return new CotenantError("E_USAGE", `--${flag} needs a value`, {
-      hint: `write --${flag}=${known[flag].value}; ${help}`,
-    });
+    return usageError(`--${flag} needs a value`, `write --${flag}=${known[flag].value}; ${help}`);
   }
   if (flag !== undefined)
     return new CotenantError("E_USAGE", `--${flag} does not take a value`, { hint: help });
@@ -128,9 +126,5 @@ const MOST_SAID = 1_000;
 
 /** Such messages repeat words of the command line, whatever is in them. */
 export function usage(message: string, help?: string): CotenantError {
-  return new CotenantError(
-    "E_USAGE",
-    printable(message, MOST_SAID),
-    help === undefined ? {} : { hint: `see '${help}'` },
-  );
+  return new CotenantError("E_USAGE", printable(message, MOST_SAID), { hint: help && `see '${help}'` });
 }

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { limitError } from "../../errors/cotenant-error";
 
 /** All of standard input, as text, up to so many bytes. */
 export async function readStdin(most: number): Promise<string> {
@@ -11,9 +11,7 @@ export async function readStdinBytes(most: number): Promise<Uint8Array> {
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > most)
-      throw new CotenantError("E_LIMIT", `standard input has more than ${most} bytes`, {
-        hint: "give less, in several calls",
-      });
+      throw limitError(`standard input has more than ${most} bytes`, "give less, in several calls");
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

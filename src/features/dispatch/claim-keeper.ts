@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { saysLost } from "../../errors/cotenant-error";
 import type { Ended, Lease } from "../../kernel/lease";
 import type { Station } from "./slots";
 
@@ -13,8 +13,6 @@ export type ClaimState =
   /** The agent itself has given it back. */
   | { readonly kind: "released" }
   | { readonly kind: "lost"; readonly why: string };
-
-const LOST: readonly string[] = ["E_NOT_FOUND", "E_FENCING_MISMATCH", "E_LOCK_EXPIRED", "E_LOCK_NOT_HELD"];
 
 /** Keeps a claim alive, and notices when it is gone. */
 export class ClaimKeeper {
@@ -80,7 +78,7 @@ export class ClaimKeeper {
     try {
       await this.#station.session.heartbeat([{ key, leaseId }]);
     } catch (error) {
-      if (!(error instanceof CotenantError) || !LOST.includes(error.code)) throw error;
+      if (!saysLost(error)) throw error;
       await this.#look();
       if (this.#state.kind === "held") this.#change({ kind: "lost", why: error.message });
     }

@@ -1,7 +1,7 @@
 import { refuseRuled } from "../../coordinator/path-rules";
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { printable, type Ulid } from "../../kernel/ids";
-import { dirKey, fileKey, issueKey, issueOf, kindOf, type LeaseKey } from "../../kernel/keys";
+import { dirKey, fileKey, issueKeyOf, issueOf, kindOf, type LeaseKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import type { IssueRow } from "../issues/board";
 import { issuesIn } from "../issues/desk";
@@ -106,7 +106,7 @@ function claimed({ issue, grant }: Taken, files: readonly Lease[]): ClaimedIssue
 }
 
 function keyOf(id: Ulid): LeaseKey {
-  return orThrow(issueKey(id));
+  return issueKeyOf(id);
 }
 
 /**

@@ -14,7 +14,7 @@ import { branchOf, isDirty, requireBranchRoom, requireCommitting } from "./branc
 import { availableAt, type ClaimedIssue, claimNext, claimsLeft, type Wanted } from "./claims";
 import { commandsOf } from "./commands";
 import { type Forge, forgeHere } from "./forge";
-import { Lander } from "./landing";
+import { BranchLander } from "./landing";
 import { tidyLogs } from "./logs";
 import { isStanding } from "./pinned-git";
 import { type WorkRecord, workRecords } from "./record";
@@ -65,7 +65,7 @@ async function baseOf(workspace: Workspace, target: string): Promise<string> {
 export class Crew {
   readonly parts: DispatchParts;
   readonly runId: Ulid;
-  readonly lander: Lander | null;
+  readonly lander: BranchLander | null;
   readonly #view: RunView;
   readonly #startedMs: number;
   readonly #ports = new Map<number, readonly [number, number]>();
@@ -102,7 +102,7 @@ export class Crew {
       if (!said.has(line)) this.tell("note", line, null, null);
       said.add(line);
     };
-    this.lander = options.delivery === "land" ? new Lander(this.parts, options, target, say) : null;
+    this.lander = options.delivery === "land" ? new BranchLander(this.parts, options, target, say) : null;
   }
 
   /** Refuses at once what would fail at the end of every issue. */

@@ -1,9 +1,9 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import { newUlid } from "../../platform/new-ulid";
 import { pushUnderClaims } from "../publish/claim-push";
 import { ClaimsUnder } from "../publish/claims";
-import { typed } from "../publish/hint-words";
 import { remoteFor } from "../publish/push";
 import { headOf } from "./branches";
 import type { DispatchParts } from "./report";
@@ -51,7 +51,7 @@ export async function pushBranch(
   });
   if (!("why" in pushed)) return remote;
   throw new CotenantError("E_PUSH_REJECTED", `${printable(branch, 200)} was not pushed: ${pushed.why}`, {
-    hint: `look at the remote, then: git push ${typed(remote)} ${typed(branch)}`,
+    hint: `look at the remote, then: git push ${shellWord(remote)} ${shellWord(branch)}`,
     data: { branch, remote, result: pushed.result },
   });
 }

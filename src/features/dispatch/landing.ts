@@ -38,7 +38,7 @@ export async function landedBefore(
  * Lands branches for all workers: one run of the merge queue at a time, with all that has come meanwhile in the next one. By whoever
  * started the dispatcher, as `policy.land` allows.
  */
-export class Lander {
+export class BranchLander {
   readonly #say: (line: string) => void;
   readonly #waiting = new Map<Ulid, (outcome: LandOutcome | CotenantError) => void>();
   #running: Promise<void> | null = null;

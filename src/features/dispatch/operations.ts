@@ -1,7 +1,7 @@
 /** Agents at work on issues, each in a worktree of its own, until nothing is left. See docs/DISPATCH.md. */
 
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, notFoundError } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
 import { issueKey } from "../../kernel/keys";
 import { count, shellWord } from "../../kernel/printing";
@@ -32,7 +32,7 @@ export type { RunState, SeenRun, StopHow } from "./run-file";
 export { countEnds } from "./run-view";
 export { TEMPLATE_NAMES } from "./templates";
 
-export interface PlannedIssue {
+interface PlannedIssue {
   readonly row: IssueRow;
   readonly branch: string;
   /** Work on it that a run before has not ended. */
@@ -139,10 +139,9 @@ export const dispatch = Object.assign(run, {
     const attempt = request.attempt ?? paths.length;
     const path = paths[attempt - 1];
     if (path === undefined)
-      throw new CotenantError(
-        "E_NOT_FOUND",
+      throw notFoundError(
         `there are logs of ${count(paths.length, "attempt")}, and none of attempt ${attempt}`,
-        { hint: `see them: cotenant dispatch logs ${shellWord(issue)} --paths` },
+        `see them: cotenant dispatch logs ${shellWord(issue)} --paths`,
       );
     return { issueId, paths, attempt, text: textOf(workspace, path, follow, signal) };
   },

@@ -1,17 +1,17 @@
 import { readDotGit } from "../../identity/git-directory";
 import type { WorktreeEntry } from "../../identity/worktree-list";
-import type { GitOptions, LastingGit } from "../../platform/git";
+import type { GitPlace, LastingGit } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
 import { writeNew } from "../../platform/write-new";
 
-type Place = Pick<WorktreeEntry, "root" | "gitDir">;
+type PinnedWorktree = Pick<WorktreeEntry, "root" | "gitDir">;
 
 /**
  * Git for one worktree, whatever an agent makes of the `.git` in it. Without that file Git would look in the folders above, and
  * take the changes away that somebody has in the repository that it finds there.
  */
-export function pinnedTo({ root, gitDir }: Place, git: LastingGit): LastingGit {
-  const pinned = <O extends Pick<GitOptions, "cwd" | "env">>(args: readonly string[], options: O): O =>
+export function pinnedTo({ root, gitDir }: PinnedWorktree, git: LastingGit): LastingGit {
+  const pinned = <O extends GitPlace>(args: readonly string[], options: O): O =>
     options.cwd !== root || args.includes("--git-dir")
       ? options
       : { ...options, env: { GIT_DIR: gitDir, GIT_WORK_TREE: root, ...options.env } };
@@ -22,7 +22,7 @@ export function pinnedTo({ root, gitDir }: Place, git: LastingGit): LastingGit {
 }
 
 /** Whether there is a worktree at all: an agent may have removed it, or moved it away. */
-export async function isStanding({ files }: Platform, { root, gitDir }: Place): Promise<boolean> {
+export async function isStanding({ files }: Platform, { root, gitDir }: PinnedWorktree): Promise<boolean> {
   const [folder, head] = [await files.lstat(root), await files.lstat(`${gitDir}/HEAD`)];
   return folder?.kind === "directory" && head !== null;
 }
@@ -31,7 +31,7 @@ export async function isStanding({ files }: Platform, { root, gitDir }: Place): 
  * Makes a worktree's `.git` lead to where it belongs again. A repository that stands in its way is kept beside the worktree's
  * own files in the repository. Answers what was done; null where all is well.
  */
-export async function mendLink(platform: Platform, place: Place): Promise<string | null> {
+export async function mendLink(platform: Platform, place: PinnedWorktree): Promise<string | null> {
   const { files, clock } = platform;
   const { root, gitDir } = place;
   if (!(await isStanding(platform, place))) return null;

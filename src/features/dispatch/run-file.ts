@@ -120,12 +120,11 @@ export async function tidyRuns(workspace: Workspace): Promise<void> {
   const { files } = workspace.surroundings.platform;
   const over = (await runsSeen(workspace)).filter(({ isAlive }) => !isAlive);
   for (const { state } of over.slice(MOST_KEPT)) await files.unlink(pathOf(workspace, state.runId, "json"));
-  const alive = new Set(
+  const alive = new Set<string>(
     (await runsSeen(workspace)).filter((run) => run.isAlive).map(({ state }) => state.runId),
   );
   for (const name of (await files.readDirectory(dispatchFolder(workspace))) ?? []) {
     const id = /^run-([0-9a-z]{26})\.(?:stop|json\.new)$/.exec(name)?.[1]?.toUpperCase();
-    if (id !== undefined && !alive.has(id as Ulid))
-      await files.unlink(`${dispatchFolder(workspace)}/${name}`);
+    if (id !== undefined && !alive.has(id)) await files.unlink(`${dispatchFolder(workspace)}/${name}`);
   }
 }

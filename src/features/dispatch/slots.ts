@@ -12,7 +12,7 @@ import type { Descriptor, Platform, ProcessIdentity } from "../../platform/platf
 import { modesFor } from "../../store/layout";
 import { SessionSecrets } from "../../store/secrets";
 import { carryAgents } from "../harnesses/carried-settings";
-import { installAgents, projectDesk } from "../harnesses/installation";
+import { installAgents, projectLevel } from "../harnesses/installation";
 import { makeWorktree } from "../worktrees/construction";
 import { copyIgnored } from "../worktrees/ignored-files";
 import { defaultPlace } from "../worktrees/names";
@@ -266,7 +266,7 @@ async function guardThere(
   const { failures, plans } = await carryAgents(workspace, station.workspace, program);
   for (const failure of failures) say(failure);
   if (template === null || plans.some(({ site }) => site.harness === template.harness)) return;
-  await installAgents(projectDesk(station.workspace), [template.harness], {
+  await installAgents(projectLevel(station.workspace), [template.harness], {
     program,
     shared: false,
     via: null,

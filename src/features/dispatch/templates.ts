@@ -1,4 +1,6 @@
+import { isObject } from "../../codec/json";
 import type { HarnessName } from "../../identity/harness";
+import { shellQuoted } from "../../kernel/printing";
 import { wantedEntry, wantedEvents } from "../harnesses/entries";
 import type { Program } from "../installer/files";
 
@@ -57,8 +59,8 @@ const TEMPLATES: readonly AgentTemplate[] = [
     // In a linked worktree it takes hooks of a project from the main one only, and there only if somebody trusts the project.
     env: (program) => ({ COTENANT_CODEX_HOOKS: codexHooks(program) }),
     read: jsonLines(({ type, item, error }) => {
-      if (type === "turn.failed" && isTable(error)) return wordsOf(error["message"]);
-      if (type !== "item.completed" || !isTable(item)) return null;
+      if (type === "turn.failed" && isObject(error)) return wordsOf(error["message"]);
+      if (type !== "item.completed" || !isObject(item)) return null;
       return item["type"] === "agent_message" ? wordsOf(item["text"]) : null;
     }),
   },
@@ -72,7 +74,7 @@ const TEMPLATES: readonly AgentTemplate[] = [
     read: jsonLines(({ type, role, content, error }) => {
       if (type === "message" && role === "assistant" && typeof content === "string")
         return { addedWords: content };
-      return isTable(error) ? wordsOf(error["message"]) : {};
+      return isObject(error) ? wordsOf(error["message"]) : {};
     }),
   },
   {
@@ -82,7 +84,7 @@ const TEMPLATES: readonly AgentTemplate[] = [
     line: 'copilot --output-format json --stream off --allow-all-tools --no-ask-user --trust-folder < "$COTENANT_PROMPT_FILE"',
     env: () => ({}),
     read: jsonLines(({ type, data }) => {
-      if (!isTable(data)) return null;
+      if (!isObject(data)) return null;
       if (type === "session.error") return wordsOf(data["message"]);
       return type === "assistant.message" ? wordsOf(data["content"]) : null;
     }),
@@ -95,8 +97,8 @@ const TEMPLATES: readonly AgentTemplate[] = [
     line: 'opencode run --auto --format json < "$COTENANT_PROMPT_FILE"',
     env: () => ({ OPENCODE_PERMISSION: '{"external_directory":{"*":"deny","/tmp/*":"allow"}}' }),
     read: jsonLines(({ type, part, error }) => {
-      if (type === "error" && isTable(error)) return wordsOf(messageIn(error));
-      if (!isTable(part)) return null;
+      if (type === "error" && isObject(error)) return wordsOf(messageIn(error));
+      if (!isObject(part)) return null;
       if (type === "text") return wordsOf(part["text"]);
       return type === "step_finish" ? costOf("addedCostUsd", part["cost"]) : null;
     }),
@@ -118,7 +120,7 @@ export function templateFor(name: string, extra: readonly string[]): AgentTempla
   const template = TEMPLATES.find(({ harness }) => harness === name);
   if (template === undefined || extra.length === 0) return template ?? null;
   const { program, line } = template;
-  const words = extra.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+  const words = extra.map(shellQuoted).join(" ");
   // Behind the program's name and its verb, where flags of every one of them may stand.
   const verb = /^(?:codex exec|opencode run)\b/.exec(line)?.[0] ?? program;
   return { ...template, line: `${verb} ${words}${line.slice(verb.length)}` };
@@ -126,17 +128,13 @@ export function templateFor(name: string, extra: readonly string[]): AgentTempla
 
 type Table = Readonly<Record<string, unknown>>;
 
-function isTable(value: unknown): value is Table {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** A harness changes what it prints with any version: what is not understood says nothing. */
 function jsonLines(read: (event: Table) => Said | null): AgentTemplate["read"] {
   return (line) => {
     if (!line.startsWith("{")) return null;
     try {
       const event: unknown = JSON.parse(line);
-      return isTable(event) ? read(event) : null;
+      return isObject(event) ? read(event) : null;
     } catch {
       return null;
     }
@@ -149,7 +147,7 @@ function wordsOf(text: unknown): Said {
 
 /** Whatever went wrong, the name of its kind is always there. */
 function messageIn({ data, name }: Table): unknown {
-  return isTable(data) && typeof data["message"] === "string" ? data["message"] : name;
+  return isObject(data) && typeof data["message"] === "string" ? data["message"] : name;
 }
 
 function costOf(field: "costUsd" | "addedCostUsd", cost: unknown): Said {
@@ -169,7 +167,7 @@ function codexHooks(program: Program): string {
 
 function inlineToml(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(inlineToml).join(",")}]`;
-  if (!isTable(value)) return JSON.stringify(value);
+  if (!isObject(value)) return JSON.stringify(value);
   return `{${Object.entries(value)
     .map(([name, one]) => `${name}=${inlineToml(one)}`)
     .join(",")}}`;

@@ -1,6 +1,7 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import type { ByteText } from "../../git/byte-text";
 import { printable } from "../../kernel/ids";
+import { andMore } from "../../kernel/printing";
 import { makeCaches } from "../exec/cache-directories";
 import { branchForIssue } from "../worktrees/names";
 import { type AttemptEnd, runAgent } from "./attempt";
@@ -229,7 +230,7 @@ async function seeHidden(
     turn.note("the agent left files out of its checkout: they are there again");
   const [first, ...others] = await unhide(station, before.hidden);
   if (first === undefined) return;
-  const more = others.length === 0 ? "" : ` and ${others.length} more`;
+  const more = andMore(others.length);
   turn.note(`the agent told Git not to look at ${printable(first, 200)}${more}: Git looks again`);
 }
 

@@ -15,7 +15,7 @@ import { escalated } from "../guard/escalation";
 import { tidyGuard } from "../guard/tidy";
 import { seenViolations, settleViolations } from "../guard/violations";
 import { forgetGoneWorktrees } from "../harnesses/carried-settings";
-import { projectDesk, tidyAgents } from "../harnesses/installation";
+import { projectLevel, tidyAgents } from "../harnesses/installation";
 import { clearNotes } from "../hooks/commit-note";
 import { committedTokens } from "../hooks/trailers";
 import { forgetOldViolations } from "../hooks/violations";
@@ -29,13 +29,13 @@ import { endForgotten, homelessAmong } from "../worktrees/homeless";
 import { CHECKS, diagnose, VALIDATIONS } from "./checks";
 import { strictSnapshotsCheck } from "./checks/work";
 import { exitOf, type Finding } from "./finding";
-import { examine, type Place } from "./patient";
+import { examine, type PatientPlace } from "./patient";
 
 export { exitOf, type Finding, type Level, summaryOf } from "./finding";
 
 /** Looks at everything. `isStrict`: every object of every snapshot is read too, and nothing passes. */
 export async function diagnosis(
-  place: Place & Pick<Surroundings, "git" | "tools">,
+  place: PatientPlace & Pick<Surroundings, "git" | "tools">,
   isStrict: boolean,
 ): Promise<Finding[]> {
   const strict = isStrict ? strictSnapshotsCheck({ git: place.git, trees: await place.tools.trees() }) : null;
@@ -57,7 +57,7 @@ export interface Validity {
 const EXIT_WARNED = 1;
 
 /** Some of the doctor's checks, as a test that passes or fails. */
-export async function validate(place: Place, what: keyof typeof VALIDATIONS): Promise<Validity> {
+export async function validate(place: PatientPlace, what: keyof typeof VALIDATIONS): Promise<Validity> {
   const findings = await diagnose(await examine(place), VALIDATIONS[what]);
   // What nobody trusts yet does not count, and so does no harm.
   const isWarned = findings.some(({ level, check }) => level === "warning" && check !== "config");
@@ -140,7 +140,7 @@ async function clearDataPlane(workspace: Workspace, session: Session): Promise<v
   const { worktreeRoot, gitDir } = workspace.repository;
   const { platform } = workspace.surroundings;
   try {
-    await tidyAgents(projectDesk(workspace), RECENT_MS);
+    await tidyAgents(projectLevel(workspace), RECENT_MS);
     await forgetGoneWorktrees(workspace);
     await clearUnfinished(platform, { root: worktreeRoot, gitDir }, RECENT_MS);
     await clearIndexes(platform, workspace.store.layout.agentIndex, RECENT_MS);

@@ -14,7 +14,7 @@ import { type Layout, layoutOf, type Modes, modesFor } from "../../store/layout"
 import { type LogSurvey, surveyLog } from "../../store/log-survey";
 import { DEFAULT_STORE_OPTIONS, Store } from "../../store/store";
 
-export interface Place {
+export interface PatientPlace {
   readonly platform: Platform;
   readonly git: Git;
   readonly env: Environment;
@@ -28,7 +28,7 @@ export interface Place {
 
 /** What checks look at. Everything that may be broken is read by whoever needs it, and may throw there. */
 export interface Patient {
-  readonly place: Place;
+  readonly place: PatientPlace;
   /** The place's, or what does for looking where the boot's id cannot be read. */
   readonly platform: Platform;
   readonly repository: Repository;
@@ -54,7 +54,7 @@ export interface Patient {
 }
 
 /** Throws only where there is no repository, or Git keeps it from us. */
-export async function examine(place: Place): Promise<Patient> {
+export async function examine(place: PatientPlace): Promise<Patient> {
   const { env, cwd, git, home } = place;
   const platform = withoutBoot(place.platform);
   const repository = await findRepository(platform, cwd, env, git);
@@ -163,4 +163,13 @@ function remembered<T>(make: () => Promise<T>): () => Promise<T> {
     made ??= make();
     return made;
   };
+}
+
+/** Null for a file that is not there, and for one that cannot be read. */
+export async function readOrNull(files: Platform["files"], path: string): Promise<Uint8Array | null> {
+  try {
+    return await files.readFile(path);
+  } catch {
+    return null;
+  }
 }

@@ -10,9 +10,3 @@ export function span(ms: number): string {
 export function stamp(ms: number): string {
   return new Date(ms).toISOString();
 }
-
-/** The first few of a list, and how many more. */
-export function some(all: readonly string[], most = 3): string {
-  const shown = all.slice(0, most).join(", ");
-  return all.length <= most ? shown : `${shown} and ${all.length - most} more`;
-}

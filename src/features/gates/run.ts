@@ -1,6 +1,6 @@
 import type { Trust } from "../../config/trust";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, notFoundError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Commands } from "../../platform/commands";
 import type { Digest } from "../../platform/platform";
@@ -65,13 +65,10 @@ export async function runAndRecord(
   const { worktreeRoot } = workspace.repository;
   const { absolutePath, isDirectory } = await workspace.path(`${worktreeRoot}/${gate.cwd}`);
   if (isDirectory !== true)
-    throw new CotenantError(
-      "E_NOT_FOUND",
+    throw notFoundError(
       `gate ${gate.key} runs in ${printable(gate.cwd ?? "")}, which is not there`,
-      {
-        hint: "make that directory, or define the gate anew",
-        data: { gate: gate.key, cwd: gate.cwd },
-      },
+      "make that directory, or define the gate anew",
+      { gate: gate.key, cwd: gate.cwd },
     );
   const state = await checkedState(reader);
   const run = await whileHeld(desk, found, options, signal, (stop) => {

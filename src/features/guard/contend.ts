@@ -1,7 +1,7 @@
 import type { LeaseStatus } from "../../coordinator/contract";
 import type { Acquired } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
-import type { AgentId } from "../../kernel/ids";
+import { type AgentId, trusted, UNKNOWN_AGENT } from "../../kernel/ids";
 import { instantOf } from "../../kernel/time";
 import { ALLOWED, canTell, saying } from "./answers";
 import { acquire, type Checking, giveBack, granted, isConflict, type Outcome } from "./check";
@@ -229,8 +229,8 @@ class Attempt {
 /** Reserved for a waiter in the queue: as good as held. */
 function queuedBefore(error: unknown, targets: readonly WriteTarget[]): InTheWay | null {
   if (!(error instanceof CotenantError) || error.code !== "E_QUEUED") return null;
-  const { waiting } = error.data as { waiting?: readonly AgentId[] };
-  const agentId = waiting?.[0] ?? ("agent:unknown" as AgentId);
+  const { waiting } = error.data as { waiting?: readonly string[] };
+  const agentId = trusted<AgentId>(waiting?.[0] ?? UNKNOWN_AGENT);
   const unknown = { sessionId: null, leaseId: null, heldKey: null, acquiredAt: null, lastBeat: null };
   const found = new Map(targets.map(({ key }) => [key, { agentId, ...unknown }]));
   return Object.assign(found, { lapsed: [] as LeaseStatus[] });

@@ -1,5 +1,5 @@
-import type { Fact, FactName } from "../../kernel/facts";
-import type { AgentId, LeaseId, SessionId, WorktreeId } from "../../kernel/ids";
+import { type Fact, type FactName, factName } from "../../kernel/facts";
+import { type AgentId, type LeaseId, type SessionId, trusted } from "../../kernel/ids";
 import { type LeaseKey, nameOf } from "../../kernel/keys";
 import type { Holder, Lease, Party } from "../../kernel/lease";
 import { elapsedMs, type Instant, later, type Now, remainingMs } from "../../kernel/time";
@@ -116,7 +116,7 @@ export function contentionName(digest: Digest, party: Party, key: LeaseKey): Fac
   const { agentId, sessionId, worktreeId } = party;
   // Two harnesses' hooks of one edit are one party, under two names.
   const id = digest.sha256([withoutHarness(agentId), sessionId, worktreeId, key].join("\n")).slice(0, 32);
-  return `${CONTENTION}:${id}` as FactName;
+  return factName(CONTENTION, id);
 }
 
 /** What two harnesses that report one edit call its agent alike. */
@@ -169,17 +169,17 @@ export function contentionFromFact(fact: Fact): Contention | null {
   if (typeof key !== "string" || typeof path !== "string" || typeof holder !== "object" || holder === null)
     return null;
   return {
-    agentId: String(fact["agent_id"]) as AgentId,
-    sessionId: String(fact["session_id"]) as SessionId,
-    worktreeId: String(fact["worktree_id"]) as WorktreeId,
-    key: key as LeaseKey,
+    agentId: trusted(String(fact["agent_id"])),
+    sessionId: trusted(String(fact["session_id"])),
+    worktreeId: trusted(String(fact["worktree_id"])),
+    key: trusted(key),
     path,
     holder: holder as Holder,
     owner: {
-      agentId: String(owner["agent_id"]) as AgentId,
-      sessionId: textOrNull(owner["session_id"]) as SessionId | null,
-      leaseId: textOrNull(owner["lease_id"]) as LeaseId | null,
-      heldKey: textOrNull(owner["held_key"]) as LeaseKey | null,
+      agentId: trusted(String(owner["agent_id"])),
+      sessionId: trusted(textOrNull(owner["session_id"])),
+      leaseId: trusted(textOrNull(owner["lease_id"])),
+      heldKey: trusted(textOrNull(owner["held_key"])),
       acquiredAt: instantFrom(owner["acquired_at"]),
       lastBeat: instantFrom(owner["last_beat"]),
     },

@@ -1,5 +1,5 @@
 import type { LeaseStatus } from "../../coordinator/contract";
-import type { SessionId } from "../../kernel/ids";
+import { type SessionId, trusted } from "../../kernel/ids";
 import { sameProcess } from "../../kernel/lease";
 import { type Checking, directoryOf } from "./check";
 import { othersOn, wantingIn } from "./holders";
@@ -89,13 +89,13 @@ const MOST_GENERATIONS = 5;
 async function lineOf(world: World, folder: string, session: SessionId): Promise<SessionId[]> {
   const { files } = world.platform;
   const line = [session];
-  const names = (await files.readDirectory(folder)) ?? [];
+  const names = ((await files.readDirectory(folder)) ?? []).map((name) => trusted<SessionId>(name));
   for (let i = 0; i < MOST_GENERATIONS; i++) {
-    let parent: string | null = null;
+    let parent: SessionId | null = null;
     for (const name of names)
-      if ((await files.stat(transcript(folder, [line.at(-1)!, name as SessionId]))) !== null) parent = name;
-    if (parent === null || line.includes(parent as SessionId)) break;
-    line.push(parent as SessionId);
+      if ((await files.stat(transcript(folder, [line.at(-1)!, name]))) !== null) parent = name;
+    if (parent === null || line.includes(parent)) break;
+    line.push(parent);
   }
   return line;
 }

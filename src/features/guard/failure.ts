@@ -211,7 +211,7 @@ export async function readFailures(
     });
 }
 
-export function wordsOf(error: unknown): string {
+function wordsOf(error: unknown): string {
   const text =
     error instanceof CotenantError
       ? `${error.message} (${error.code})`

@@ -1,7 +1,7 @@
 import type { Coordinator, LeaseStatus, LoggedEvent } from "../../coordinator/contract";
 import type { Workspace } from "../../coordinator/workspace";
 import { keysConflict } from "../../kernel/conflicts";
-import type { Fact, FactName } from "../../kernel/facts";
+import { type Fact, type FactName, factName } from "../../kernel/facts";
 import type { AgentId } from "../../kernel/ids";
 import type { LeaseKey } from "../../kernel/keys";
 import { belongsTo, type Holder, type Lease, type Party, type Reach, sameProcess } from "../../kernel/lease";
@@ -151,7 +151,7 @@ function isTwin(lease: Lease, wanting: Wanting): boolean {
 export const SUBAGENT = "subagent";
 
 export function subagentName(agentId: AgentId): FactName {
-  return `${SUBAGENT}:${agentId}` as FactName;
+  return factName(SUBAGENT, agentId);
 }
 
 type Kin = Pick<Party, "sessionId" | "agentId">;

@@ -1,6 +1,7 @@
 import { printable } from "../../kernel/ids";
 import { kindOf } from "../../kernel/keys";
 import { type PathJudge, type PlacedRule, pathJudge, ruledOut, whatInstead } from "../../kernel/path-rules";
+import { andMore } from "../../kernel/printing";
 import { gitList, gitWords } from "../../platform/git-answers";
 import type { Verdict } from "./answers";
 import type { GuardedWorktree } from "./worktree";
@@ -83,7 +84,7 @@ export function changedMeanwhile(
   const judge = judgeOf(place, rules);
   const broken = new Set(paths.map((path) => judge?.writing(path) ?? null).filter((rule) => rule !== null));
   const names = paths.slice(0, MOST_NAMED).map((path) => printable(path, 200));
-  const more = paths.length > MOST_NAMED ? ` and ${paths.length - MOST_NAMED} more` : "";
+  const more = andMore(paths.length - MOST_NAMED);
   const said = [...broken].map(({ text, place: at }) => `"${printable(text, 200)}" (${printable(at, 300)})`);
   return `cotenant: ${names.join(", ")}${more} changed while your command ran, and ${place.who.agentId} may not write there: ${said.join(", ")}. If your command did it, take it back; a commit of it is refused. Tell the person you work for.`;
 }

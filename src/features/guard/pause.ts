@@ -1,6 +1,7 @@
 import { printable } from "../../kernel/ids";
 import { belongsTo, effectiveReach } from "../../kernel/lease";
 import { notWithin, PAUSE_FACT, pauseData, pausedMessage, pauseIn } from "../../kernel/pause";
+import { andMore } from "../../kernel/printing";
 import type { Verdict } from "./answers";
 import { reachOf } from "./holders";
 import type { GuardedWorktree } from "./worktree";
@@ -38,7 +39,7 @@ export function refusedByPause(
   targets: readonly WriteTarget[],
 ): Verdict {
   const shown = targets.slice(0, MOST_NAMED).map(({ path }) => printable(path, 300));
-  const more = targets.length > shown.length ? ` and ${targets.length - shown.length} more` : "";
+  const more = andMore(targets.length - shown.length);
   return {
     isAllowed: false,
     isHardStop: false,

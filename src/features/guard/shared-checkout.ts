@@ -4,6 +4,7 @@ import { listWorktrees, type WorktreeEntry } from "../../identity/worktree-list"
 import { printable } from "../../kernel/ids";
 import { dirKey, isFullRefName, kindOf, nameOf } from "../../kernel/keys";
 import { belongsTo, type Lease } from "../../kernel/lease";
+import { andMore, shellWord } from "../../kernel/printing";
 import { isRefusal } from "../../kernel/refusal";
 import { gitList, gitText } from "../../platform/git-answers";
 import { ALLOWED, allowedSaying, type Verdict } from "./answers";
@@ -240,8 +241,8 @@ async function sharedByOthers(
   const isHere = from === null && use.which === null;
   const create = [
     "cotenant worktree create",
-    quoted(branch ?? ""),
-    ...(base === null || printable(base, 200) !== base ? [] : ["--base", quoted(base)]),
+    shellWord(branch ?? ""),
+    ...(base === null || printable(base, 200) !== base ? [] : ["--base", revisionWord(base)]),
   ];
   return refusal(use, others, root, [
     `cotenant: \`${said}\` moves what everybody in ${isHere ? "this checkout" : printable(root, 300)} shares (HEAD, index, stash, files), and ${workers(others)} ${isHere ? "here" : "there"}. Nothing was run.`,
@@ -275,7 +276,7 @@ async function worktreeOfOthers(
     `cotenant: ${what}. Nothing was run.`,
     use.which === null
       ? "Name the worktree."
-      : `When they have finished: ${runFrom(from, `cotenant worktree remove ${quoted(root)}`)}, which keeps what is not committed.`,
+      : `When they have finished: ${runFrom(from, `cotenant worktree remove ${shellWord(root)}`)}, which keeps what is not committed.`,
   ]);
 }
 
@@ -287,7 +288,7 @@ function stashOfOthers(
 ): Words {
   const [first] = foreign;
   const name = `stash@{${first!.at}}`;
-  const more = foreign.length > 1 ? ` and ${foreign.length - 1} more` : "";
+  const more = andMore(foreign.length - 1);
   return refusal(use, others, null, [
     `cotenant: \`${printable(use.command, 80)}\` takes ${name} (${printable(first!.title, 80)})${more} away. The stash is one for all worktrees, it was not made on ${branch === null ? "a branch of yours" : printable(branch, 100)}, and ${workers(others)} in another worktree. Nothing was run.`,
     `To have its changes and leave it to whoever made it: ${gitIn(from)} stash apply '${name}'`,
@@ -323,23 +324,20 @@ function workers(others: readonly Lease[]): string {
       .map(({ key }) => printable(nameOf(key), 100));
     return `${agentId} (${keys.slice(0, 3).join(", ")}${keys.length > 3 ? `, and ${keys.length - 3} more` : ""})`;
   });
-  const more = agents.length > MOST_NAMED ? ` and ${agents.length - MOST_NAMED} more` : "";
+  const more = andMore(agents.length - MOST_NAMED);
   return `${shown.join(", ")}${more} ${agents.length === 1 ? "works" : "work"}`;
+}
+
+/** `HEAD~1` and the like need no quotes. */
+function revisionWord(revision: string): string {
+  return /^[\w./@~^+-]+$/.test(revision) ? revision : shellWord(revision);
 }
 
 /** Without moving a shell that stays open. */
 function runFrom(directory: string | null, command: string): string {
-  return directory === null ? command : `(cd ${quoted(directory)} && ${command})`;
+  return directory === null ? command : `(cd ${shellWord(directory)} && ${command})`;
 }
 
 function gitIn(directory: string | null): string {
-  return directory === null ? "git" : `git -C ${quoted(directory)}`;
-}
-
-const LONGEST_PATH = 4_096;
-
-/** As a shell takes it for one word. */
-function quoted(word: string): string {
-  const text = printable(word, LONGEST_PATH);
-  return /^[\w./@~^+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return directory === null ? "git" : `git -C ${shellWord(directory)}`;
 }

@@ -1,4 +1,5 @@
 import type { HarnessName } from "../../identity/harness";
+import { shellQuoted } from "../../kernel/printing";
 import { looksLikePatch, patchedPaths } from "./patch";
 import { own, type Report } from "./report";
 
@@ -153,7 +154,7 @@ function commandIn(input: unknown): string | null {
   const words = command as string[];
   if (words.length === 3 && /(?:^|\/)(?:ba|z|da)?sh$/.test(words[0]!) && /^-[a-z]*c$/.test(words[1]!))
     return words[2]!;
-  return words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+  return words.map(shellQuoted).join(" ");
 }
 
 /** `C:\src\a.ts` as the rest of the program writes it. Elsewhere a backslash is a character like any other. */

@@ -1,6 +1,6 @@
 import type { Acquired } from "../../coordinator/session";
-import type { Fact, FactName } from "../../kernel/facts";
-import type { AgentId, WorktreeId } from "../../kernel/ids";
+import { type Fact, type FactName, factName } from "../../kernel/facts";
+import { type AgentId, trusted, type WorktreeId } from "../../kernel/ids";
 import type { LeaseKey } from "../../kernel/keys";
 import type { Digest } from "../../platform/platform";
 import { dirtyKeys } from "./git-state";
@@ -19,14 +19,14 @@ interface UnfinishedWork {
 export const UNFINISHED = "left";
 
 export function unfinishedName(digest: Digest, worktreeId: WorktreeId, key: LeaseKey): FactName {
-  return `${UNFINISHED}:${digest.sha256(`${worktreeId}\n${key}`).slice(0, 32)}` as FactName;
+  return factName(UNFINISHED, digest.sha256(`${worktreeId}\n${key}`).slice(0, 32));
 }
 
 function unfinishedIn(value: Fact): UnfinishedWork {
   return {
-    key: String(value["key"]) as LeaseKey,
-    worktreeId: String(value["worktree_id"]) as WorktreeId,
-    agentId: String(value["agent_id"]) as AgentId,
+    key: trusted(String(value["key"])),
+    worktreeId: trusted(String(value["worktree_id"])),
+    agentId: trusted(String(value["agent_id"])),
     why: String(value["why"]),
     at: String(value["at"]),
   };

@@ -1,10 +1,10 @@
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { type CotenantError, policyError } from "../../errors/cotenant-error";
 import { dirtyPaths, pathspecsOf } from "../../identity/dirty-paths";
 import { listWorktrees } from "../../identity/worktree-list";
-import type { Fact, FactName } from "../../kernel/facts";
+import { type Fact, type FactName, factName } from "../../kernel/facts";
 import {
   type AgentId,
   agentType,
@@ -44,7 +44,7 @@ function violationFactName(
   { worktreeId, key, agentId, leaseId }: Omit<GuardViolation, "at">,
 ): FactName {
   const id = digest.sha256([worktreeId, key, agentId, leaseId].join("\n")).slice(0, 32);
-  return `${GUARD_VIOLATION}:${id}` as FactName;
+  return factName(GUARD_VIOLATION, id);
 }
 
 /** `sinceMs`: when the command began. What was put on record since then, another report of the same command has said. */
@@ -203,13 +203,10 @@ export async function settleSeen(session: Session, seen: readonly SeenViolation[
 }
 
 function notTheirs(agentId: AgentId, { id, violation: { path, owner } }: SeenViolation): CotenantError {
-  return new CotenantError(
-    "E_POLICY",
+  return policyError(
     `${agentId} did not hold ${printable(path, 200)}, and is no person: it cannot say that all is well there`,
-    {
-      hint: `let ${owner} run 'cotenant guard settle ${id}', or a person, with a human: or admin: id`,
-      data: { agent_id: agentId, owner },
-    },
+    `let ${owner} run 'cotenant guard settle ${id}', or a person, with a human: or admin: id`,
+    { agent_id: agentId, owner },
   );
 }
 

@@ -1,5 +1,6 @@
 import { printable } from "../../kernel/ids";
 import { nameOf } from "../../kernel/keys";
+import { some } from "../../kernel/printing";
 import type { Instant, Now } from "../../kernel/time";
 import { remainingMs } from "../../kernel/time";
 import { blockerReports, type Contention, heldPath, isoOf, type Owner, ownersOf } from "./contention";
@@ -148,9 +149,8 @@ export function subject(contention: InTheWayOf): string {
   const held = heldPaths(contention);
   const said = printable(path, 300);
   if (held.length > 1 || held[0] !== path) {
-    const shown = held.slice(0, MOST_NAMED).map((one) => printable(one, 300));
-    const more = held.length > shown.length ? ` and ${held.length - shown.length} more` : "";
-    return `${shown.join(", ")}${more} (in ${said})`;
+    const shown = held.map((one) => printable(one, 300));
+    return `${some(shown, MOST_NAMED)} (in ${said})`;
   }
   return owner.heldKey === null || owner.heldKey === key
     ? said
@@ -162,7 +162,5 @@ function heldPaths(contention: InTheWayOf): string[] {
 }
 
 function names(contentions: readonly InTheWayOf[]): string {
-  const shown = contentions.slice(0, MOST_NAMED).map(subject);
-  const more = contentions.length - shown.length;
-  return more > 0 ? `${shown.join(", ")} and ${more} more` : shown.join(", ");
+  return some(contentions.map(subject), MOST_NAMED);
 }

@@ -7,7 +7,7 @@ import { printable } from "../../kernel/ids";
 import { HARNESSES } from "../guard/harness";
 import { isObjection } from "../installer/files";
 import type { Via } from "./command-line";
-import { decideEach, type InstallHow, projectDesk, writeAgents } from "./installation";
+import { decideEach, type InstallHow, projectLevel, writeAgents } from "./installation";
 import { lookAt } from "./look";
 import type { SitePlan } from "./plan";
 import { allRecords, readRecord, removeRecord } from "./record";
@@ -30,7 +30,7 @@ export async function carryAgents(
   to: Workspace,
   program: InstallHow["program"],
 ): Promise<Carried> {
-  const desk = projectDesk(to);
+  const at = projectLevel(to);
   try {
     const harnesses = await localHarnesses(from);
     if (harnesses.size === 0) return { plans: [], failures: [] };
@@ -38,10 +38,10 @@ export async function carryAgents(
       const plans: SitePlan[] = [];
       const failures: string[] = [];
       for (const [harness, via] of harnesses)
-        for (const [, plan] of await decideEach(desk, [harness], { program, shared: false, via }))
+        for (const [, plan] of await decideEach(at, [harness], { program, shared: false, via }))
           if (isObjection(plan)) failures.push(`${HARNESSES[harness].title} ${lacking(plan.message)}`);
           else plans.push(plan);
-      await writeAgents(desk, plans);
+      await writeAgents(at, plans);
       return { plans, failures };
     });
   } catch (error) {
@@ -71,7 +71,7 @@ async function asksLocally(
   site: Site,
   root: string,
 ): Promise<{ readonly via: Via } | null> {
-  const { platform, shelf } = projectDesk(workspace);
+  const { platform, shelf } = projectLevel(workspace);
   const record = await readRecord(platform, shelf, site.path);
   if (record === null || record.isShared) return null;
   const file = await lookAt(platform.files, site, root);
@@ -81,7 +81,7 @@ async function asksLocally(
 
 /** Forgets what was put into settings of worktrees that Git does not know any more: the settings went with them. */
 export async function forgetGoneWorktrees(workspace: Workspace): Promise<void> {
-  const { platform, shelf } = projectDesk(workspace);
+  const { platform, shelf } = projectLevel(workspace);
   const { surroundings, repository } = workspace;
   // Read before the worktrees: one that is made meanwhile is then among them.
   const records = await allRecords(platform, shelf);

@@ -1,7 +1,14 @@
 import type { Digest, Files } from "../../platform/platform";
 import { callsUs } from "./command-line";
 import { becauseOf } from "./hindrances";
-import { type Layer, type Look, readableBytes, type Table, tableIn, tomlTable } from "./settings-layers";
+import {
+  type Layer,
+  readableBytes,
+  type SettingsSearch,
+  type Table,
+  tableIn,
+  tomlTable,
+} from "./settings-layers";
 import { homeOf, type Site, shownPath } from "./sites";
 
 /** Below /etc, on Linux and macOS. */
@@ -11,7 +18,7 @@ const REQUIREMENTS = "/etc/codex/requirements.toml";
  * Why Codex does not run our hooks of one file, to be read after its name. It takes hooks of trusted projects only, in a
  * linked worktree those of the main one, and of all of them only those that a person has agreed to.
  */
-export async function codexHindrances(look: Look, site: Site): Promise<string[]> {
+export async function codexHindrances(look: SettingsSearch, site: Site): Promise<string[]> {
   const { files, grounds, mainRoot } = look;
   const home = homeOf("codex", grounds);
   const user = home === null ? null : await layer(files, `${home}/config.toml`, "user");
@@ -72,7 +79,7 @@ function keyOf(path: string, { event, at }: Hook): string {
 }
 
 function disagreement(
-  { digest, grounds }: Look,
+  { digest, grounds }: SettingsSearch,
   path: string,
   hooks: readonly (Hook & { readonly state: Table })[],
 ): string[] {
@@ -106,13 +113,13 @@ function isProjectTrusted(user: Table, root: string | null, mainRoot: string | n
 }
 
 /** A linked worktree's hooks are the main one's. */
-function loadedFrom({ level, path }: Site, { grounds: { root }, mainRoot }: Look): string {
+function loadedFrom({ level, path }: Site, { grounds: { root }, mainRoot }: SettingsSearch): string {
   if (level === "user" || root === null || mainRoot === null) return path;
   return mainRoot + path.slice(root.length);
 }
 
 /** `[features] hooks`, or as it was called before, by the last file that says anything; and what the machine demands. */
-async function switchedOff(look: Look, user: Layer | null, isTrusted: boolean): Promise<string[]> {
+async function switchedOff(look: SettingsSearch, user: Layer | null, isTrusted: boolean): Promise<string[]> {
   const { files, grounds, machine } = look;
   const { root } = grounds;
   const layers = [

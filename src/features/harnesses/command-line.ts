@@ -1,4 +1,5 @@
 import type { HarnessName } from "../../identity/harness";
+import { SHELL_QUOTED, shellQuoted, shellUnquoted } from "../../kernel/printing";
 import { nothingToSay } from "../guard/answers";
 import { type HookEvent, hookArguments } from "../guard/harness";
 import type { Installed, Program } from "../installer/files";
@@ -33,10 +34,10 @@ export function viaFlag(via: Via): string {
  * refusal. For the same reason a program that is gone refuses nobody.
  */
 export function shellLine(program: Program, args: readonly string[], more = ""): string {
-  const call = args.map(shellWord).join(" ") + more;
+  const call = args.map(lineWord).join(" ") + more;
   const otherwise = `command -v cotenant >/dev/null 2>&1 || ${noObjection(args)}; exec cotenant ${call}`;
   if (program === null) return otherwise;
-  const [node, script] = [shellWord(program.node), shellWord(program.program)];
+  const [node, script] = [lineWord(program.node), lineWord(program.program)];
   return `[ -x ${node} ] && [ -f ${script} ] && exec ${node} ${script} ${call}; ${otherwise}`;
 }
 
@@ -45,8 +46,8 @@ export function shellLine(program: Program, args: readonly string[], more = ""):
  * nothing, nobody is asked.
  */
 function askingLine(program: Installed, harness: HarnessName, event: HookEvent, daemon: string): string {
-  const about = shellWord(`${harness} ${event.name} ${event.timeoutSecs} ${program.program}`);
-  const script = shellWord(`${daemon}.sh`);
+  const about = lineWord(`${harness} ${event.name} ${event.timeoutSecs} ${program.program}`);
+  const script = lineWord(`${daemon}.sh`);
   const args = [...hookArguments(harness, event), "--via", daemon];
   const otherwise = shellLine(program, args, ' "$@"');
   return `cotenant_hook=${about}; cotenant_program() { ${otherwise}; }; [ -f ${script} ] && command . ${script}; cotenant_program`;
@@ -55,7 +56,7 @@ function askingLine(program: Installed, harness: HarnessName, event: HookEvent, 
 /** What the guard itself would say, where there is none. */
 function noObjection(args: readonly string[]): string {
   const { stdout } = nothingToSay(args[args.indexOf("--harness") + 1] as HarnessName);
-  return stdout === "" ? "exit 0" : `{ echo ${shellWord(stdout.trim())}; exit 0; }`;
+  return stdout === "" ? "exit 0" : `{ echo ${lineWord(stdout.trim())}; exit 0; }`;
 }
 
 /** For Windows, where a harness has a field of its own for it. */
@@ -64,8 +65,9 @@ export function powershellLine(args: readonly string[]): string {
   return `if (Get-Command cotenant -ErrorAction SilentlyContinue) { ${call}; exit $LASTEXITCODE }; exit 0`;
 }
 
-export function shellWord(text: string): string {
-  return /^[\w./:=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+/** Read again by `QUOTED`. */
+export function lineWord(text: string): string {
+  return /^[\w./:=-]+$/.test(text) ? text : shellQuoted(text);
 }
 
 /** Events in which a harness lets others make and remove worktrees, and what answers them. */
@@ -114,7 +116,7 @@ export function isInstalledLine(line: string): boolean {
   return INSTALLED.test(line) && callsUs(line);
 }
 
-const QUOTED = `('(?:[^']|'\\\\'')*'|[\\w./:=-]+)`;
+const QUOTED = `(${SHELL_QUOTED}|[\\w./:=-]+)`;
 const STARTING = new RegExp(
   `^(?:cotenant_hook=${QUOTED}; cotenant_program\\(\\) \\{ )?\\[ -x ${QUOTED} \\] && \\[ -f ${QUOTED} \\]`,
 );
@@ -135,5 +137,5 @@ export function daemonIn(line: string): string | null {
 }
 
 function plain(quoted: string): string {
-  return quoted.startsWith("'") ? quoted.slice(1, -1).replaceAll("'\\''", "'") : quoted;
+  return quoted.startsWith("'") ? shellUnquoted(quoted) : quoted;
 }

@@ -157,7 +157,7 @@ export function httpHost({ port }: Pick<HttpDoor, "port">): string {
 }
 
 /** Where nobody answers, nothing is written: Claude Code 2.1.295 and newer. */
-export function httpHandler(
+function httpHandler(
   harness: HarnessName,
   { name, timeoutSecs }: Pick<HookEvent, "name" | "timeoutSecs">,
   door: HttpDoor,
@@ -177,7 +177,7 @@ export function isOurUrl(url: string): boolean {
 }
 
 /** The door that an entry, or a group of them, asks at. */
-export function doorIn(entry: unknown): HttpDoor | null {
+function doorIn(entry: unknown): HttpDoor | null {
   const { hooks } = (entry ?? {}) as { hooks?: unknown };
   const handlers: readonly unknown[] = Array.isArray(hooks) ? hooks : [entry];
   for (const handler of handlers) {

@@ -2,7 +2,7 @@ import type { HarnessName } from "../../identity/harness";
 import { HARNESSES, type Moment } from "../guard/harness";
 import type { Trial } from "./coverage";
 
-export interface Scene {
+export interface TrialSession {
   readonly harness: HarnessName;
   readonly session: string;
   readonly repository: string;
@@ -11,7 +11,7 @@ export interface Scene {
 
 /** What a harness writes to a hook's standard input, as far as it is documented. */
 export function eventFor(
-  scene: Scene,
+  scene: TrialSession,
   moment: Moment,
   trial: Trial | null,
 ): Readonly<Record<string, unknown>> {

@@ -2,7 +2,14 @@ import type { HarnessName } from "../../identity/harness";
 import { below, parentOf } from "../../identity/path-text";
 import type { Environment } from "../../identity/repository";
 import { codexHindrances } from "./codex-trust";
-import { jsonTable, type Layer, type Look, settingsLayers, type Table, tableIn } from "./settings-layers";
+import {
+  jsonTable,
+  type Layer,
+  type SettingsSearch,
+  settingsLayers,
+  type Table,
+  tableIn,
+} from "./settings-layers";
 import { type Grounds, homeOf, type Site, shownPath } from "./sites";
 
 /**
@@ -10,7 +17,7 @@ import { type Grounds, homeOf, type Site, shownPath } from "./sites";
  * name, with what to do about it. None where nothing is known that keeps it from running them. What a harness was started
  * with, and what it remembers elsewhere, is not known here.
  */
-export async function hindrances(look: Look, site: Site): Promise<string[]> {
+export async function hindrances(look: SettingsSearch, site: Site): Promise<string[]> {
   const { harness, level, path } = site;
   if (harness === "codex") return codexHindrances(look, site);
   const isKnown = await isTrusted(look, harness);
@@ -77,7 +84,7 @@ const SWITCHES: Readonly<Partial<Record<HarnessName, readonly Switch[]>>> = {
 };
 
 /** Why a harness runs no hooks, to be read after its name: one sentence for each setting. Layers are those that count. */
-export function switchedOff(harness: HarnessName, layers: readonly Layer[], grounds: Grounds): string[] {
+function switchedOff(harness: HarnessName, layers: readonly Layer[], grounds: Grounds): string[] {
   return (SWITCHES[harness] ?? []).flatMap(({ setting, isOff, of, isFinal }) => {
     const said = layers
       .filter((layer) => of === undefined || layer.of === of)
@@ -91,7 +98,7 @@ export function switchedOff(harness: HarnessName, layers: readonly Layer[], grou
 }
 
 /** Some switches are about the file that they are in, and nothing else. */
-export function isFileOff({ harness }: Pick<Site, "harness">, table: Table): boolean {
+function isFileOff({ harness }: Pick<Site, "harness">, table: Table): boolean {
   return harness === "copilot" && ALL.isOff(table) === true;
 }
 
@@ -189,7 +196,7 @@ function asksForTrust(layers: readonly Layer[]): boolean | undefined {
 }
 
 /** Whether a harness takes settings and hooks from this project, as far as that is known. */
-export async function isTrusted(look: Look, harness: HarnessName): Promise<boolean> {
+async function isTrusted(look: SettingsSearch, harness: HarnessName): Promise<boolean> {
   const { files, grounds } = look;
   const trust = LISTS[harness];
   const [{ root, env }, home] = [grounds, homeOf(harness, grounds)];
@@ -205,7 +212,7 @@ export async function isTrusted(look: Look, harness: HarnessName): Promise<boole
 }
 
 /** Why a harness that does not trust the project runs no hooks of this level, to be read after its name; else null. */
-export function distrust(harness: HarnessName, level: "project" | "user"): string | null {
+function distrust(harness: HarnessName, level: "project" | "user"): string | null {
   const trust = LISTS[harness];
   if (trust === undefined || (level === "user" && trust.isForAllHooks === undefined)) return null;
   const which = trust.isForAllHooks === true ? "no hooks in it" : "no hooks of it";

@@ -31,14 +31,14 @@ import { type Grounds, type Level, sitesOf } from "./sites";
 import { stateOf } from "./state";
 
 /** Settings of harnesses, and where Git keeps what it passes over in this clone; null outside of any. */
-export interface Desk {
+export interface HarnessFiles {
   readonly platform: Platform;
   readonly shelf: Shelf;
   readonly clone: { readonly root: string; readonly commonDir: string } | null;
 }
 
 /** One level of settings, with all that is needed to change them. */
-export interface AgentsDesk extends Desk {
+export interface HarnessLevel extends HarnessFiles {
   readonly level: Level;
   readonly surroundings: Surroundings;
   readonly grounds: Grounds;
@@ -48,7 +48,7 @@ export interface AgentsDesk extends Desk {
 const PRIVATE = { file: 0o600, directory: 0o700 };
 
 /** The settings of this worktree. */
-export function projectDesk(workspace: Workspace): AgentsDesk {
+export function projectLevel(workspace: Workspace): HarnessLevel {
   const { surroundings, repository, store } = workspace;
   const { platform, home, env } = surroundings;
   const { worktreeRoot: root, commonDir, controlDir } = repository;
@@ -58,7 +58,7 @@ export function projectDesk(workspace: Workspace): AgentsDesk {
 }
 
 /** The user's own. Works outside of any repository. */
-export function userDesk(surroundings: Surroundings): AgentsDesk | null {
+export function userLevel(surroundings: Surroundings): HarnessLevel | null {
   const { platform, home, env } = surroundings;
   const data = dataFolder(env, home);
   if (data === null) return null;
@@ -68,10 +68,10 @@ export function userDesk(surroundings: Surroundings): AgentsDesk | null {
 }
 
 /** Everything that harnesses may have at that level. */
-export async function findIn(desk: AgentsDesk, ...harnesses: readonly HarnessName[]): Promise<Found[]> {
-  const { platform, grounds, shelf, workspace, surroundings } = desk;
+export async function findIn(at: HarnessLevel, ...harnesses: readonly HarnessName[]): Promise<Found[]> {
+  const { platform, grounds, shelf, workspace, surroundings } = at;
   const looked: Omit<Found, "standing">[] = [];
-  for (const site of harnesses.flatMap((harness) => sitesOf(harness, desk.level, grounds)))
+  for (const site of harnesses.flatMap((harness) => sitesOf(harness, at.level, grounds)))
     looked.push({
       site,
       file: await lookAt(platform.files, site, grounds.root),
@@ -89,22 +89,22 @@ export type InstallHow = Pick<Wishes, "program" | "shared" | "via">;
 
 /** Looks and decides for all of them before anything is written: an objection against one is one against all. */
 export async function planAgents(
-  desk: AgentsDesk,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   how: InstallHow,
 ): Promise<SitePlan[]> {
-  const decided = await decideEach(desk, harnesses, how);
+  const decided = await decideEach(at, harnesses, how);
   return decided.map(([harness, plan]) => unlessObjected(plan, { harness }));
 }
 
 /** The same, with an objection against one in the place of its plan. */
 export async function decideEach(
-  desk: AgentsDesk,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   how: InstallHow,
 ): Promise<[HarnessName, SitePlan | Objection][]> {
-  const { digest } = desk.platform;
-  const all = await findIn(desk, ...harnesses);
+  const { digest } = at.platform;
+  const all = await findIn(at, ...harnesses);
   return harnesses.map((harness) => {
     const found = all.filter(({ site }) => site.harness === harness);
     return [harness, planInstall(found, { ...how, digestOf: (text) => digest.sha256(text) })];
@@ -112,44 +112,44 @@ export async function decideEach(
 }
 
 export async function installAgents(
-  desk: AgentsDesk,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   how: InstallHow,
 ): Promise<SitePlan[]> {
   return evenIfOvertaken(async () => {
-    const plans = await planAgents(desk, harnesses, how);
-    await writeAgents(desk, plans);
+    const plans = await planAgents(at, harnesses, how);
+    await writeAgents(at, plans);
     return plans;
   });
 }
 
-export async function writeAgents(desk: AgentsDesk, plans: readonly SitePlan[]): Promise<void> {
-  if (desk.workspace !== null) {
+export async function writeAgents(at: HarnessLevel, plans: readonly SitePlan[]): Promise<void> {
+  if (at.workspace !== null) {
     const shared = plans.filter(({ isShared, after }) => isShared && after !== null);
     await refuseRuledFiles(
-      desk.workspace,
+      at.workspace,
       shared.map(({ file }) => file.path),
     );
-    await desk.workspace.store.prepare();
+    await at.workspace.store.prepare();
   }
-  await applyInstall(desk, plans);
+  await applyInstall(at, plans);
 }
 
 export async function planAgentRemoval(
-  desk: AgentsDesk,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   shared: boolean,
 ): Promise<Removals & { readonly others: readonly FileRecord[] }> {
-  const { digest } = desk.platform;
-  const others = await allRecords(desk.platform, desk.shelf);
-  const found = await findIn(desk, ...harnesses);
+  const { digest } = at.platform;
+  const others = await allRecords(at.platform, at.shelf);
+  const found = await findIn(at, ...harnesses);
   const plan = planUninstall(found, { shared, digestOf: (text) => digest.sha256(text) });
   return { ...plan, others };
 }
 
 /** What Git passes over is nobody's work. */
 export async function refuseRuledRemovals(
-  { workspace }: AgentsDesk,
+  { workspace }: HarnessLevel,
   { removals }: Pick<Removals, "removals">,
 ): Promise<void> {
   const seen = removals.filter(({ found }) => found.standing !== "ignored");
@@ -165,8 +165,8 @@ export async function leftToUser(
   surroundings: Surroundings,
   harnesses: readonly HarnessName[],
 ): Promise<Left[]> {
-  const desk = userDesk(surroundings);
-  const found = desk === null ? [] : await findIn(desk, ...harnesses);
+  const at = userLevel(surroundings);
+  const found = at === null ? [] : await findIn(at, ...harnesses);
   const digestOf = (text: string) => surroundings.platform.digest.sha256(text);
   return found
     .filter((one) => ["installed", "outdated", "changed"].includes(stateOf(one, digestOf).state))
@@ -177,7 +177,7 @@ export async function leftToUser(
 }
 
 export async function removeAgents(
-  desk: AgentsDesk,
+  at: HarnessLevel,
   plan: Awaited<ReturnType<typeof planAgentRemoval>>,
 ): Promise<void> {
   const gone = new Set(
@@ -186,7 +186,7 @@ export async function removeAgents(
   const kept = plan.others.filter(({ path, isShared }) => !gone.has(path) && !isShared);
   // The list is one for all worktrees, and another one may still need the name.
   const isStillHidden = (name: string) => kept.some(({ path }) => path.endsWith(`/${name}`));
-  await applyUninstall(desk, plan, isStillHidden);
+  await applyUninstall(at, plan, isStillHidden);
 }
 
 const HIDER = { name: "agents", remark: REMARK };
@@ -196,8 +196,8 @@ const SETTINGS = { doing: "writing settings", text: "utf-8" } as const;
  * What is put in is remembered before it is put in, and forgotten after it is out: whoever is killed in between can be
  * undone to the byte.
  */
-export async function applyInstall(desk: Desk, plans: readonly SitePlan[]): Promise<void> {
-  const { platform, shelf, clone } = desk;
+export async function applyInstall(at: HarnessFiles, plans: readonly SitePlan[]): Promise<void> {
+  const { platform, shelf, clone } = at;
   const files = new OthersFiles(platform, SETTINGS);
   const hidden = plans.filter(({ hides }) => hides).map(({ site }) => site.shown);
   if (clone !== null && hidden.length > 0) await hide(platform, clone.commonDir, hidden, HIDER);
@@ -220,11 +220,11 @@ export async function applyInstall(desk: Desk, plans: readonly SitePlan[]): Prom
 }
 
 export async function applyUninstall(
-  desk: Desk,
+  at: HarnessFiles,
   { removals, absent }: Removals,
   isStillHidden: (name: string) => boolean,
 ): Promise<void> {
-  const { platform, clone } = desk;
+  const { platform, clone } = at;
   const files = new OthersFiles(platform, SETTINGS);
   for (const { found, after } of removals) {
     const { path, text } = found.file;
@@ -234,9 +234,9 @@ export async function applyUninstall(
       else await files.replace(path, after, modeWithout(found));
       await clearBeside(platform, path);
     });
-    await forget(desk, files, found);
+    await forget(at, files, found);
   }
-  for (const found of absent) if (found.record !== null) await forget(desk, files, found);
+  for (const found of absent) if (found.record !== null) await forget(at, files, found);
   const names = [...removals.map(({ found }) => found), ...absent]
     .filter(({ site }) => site.level === "project")
     .map(({ site }) => site.shown)
@@ -244,7 +244,11 @@ export async function applyUninstall(
   if (clone !== null) await show(platform, clone.commonDir, names, HIDER);
 }
 
-async function forget({ platform, shelf }: Desk, files: OthersFiles, { site, record }: Found): Promise<void> {
+async function forget(
+  { platform, shelf }: HarnessFiles,
+  files: OthersFiles,
+  { site, record }: Found,
+): Promise<void> {
   // Innermost first; what somebody else has put something into stays.
   for (const directory of [...(record?.madeDirectories ?? [])].reverse())
     await files.attempt(directory, () => platform.files.removeDirectory(directory));
@@ -256,7 +260,10 @@ function clearBeside(platform: Platform, path: string, recentMs?: number): Promi
 }
 
 /** Files that a writer of settings, or of what is remembered of them, left when it was killed. */
-export async function tidyAgents({ platform, shelf, grounds }: AgentsDesk, recentMs: number): Promise<void> {
+export async function tidyAgents(
+  { platform, shelf, grounds }: HarnessLevel,
+  recentMs: number,
+): Promise<void> {
   await clearUnfinished(platform, shelf.directory, () => true, recentMs);
   for (const { path } of HARNESS_NAMES.flatMap((harness) => sitesOf(harness, "project", grounds)))
     await clearBeside(platform, path, recentMs);

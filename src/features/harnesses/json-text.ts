@@ -46,7 +46,7 @@ export function readJson(text: string): JsonText | string {
   return { text, root, newline, indent };
 }
 
-export function lineOf(text: string, position: number): number {
+function lineOf(text: string, position: number): number {
   return text.slice(0, position).split("\n").length;
 }
 

@@ -10,31 +10,31 @@ import { type Via, viaFlag } from "./command-line";
 import { type CanaryReport, isWell, nothingCovered, type RealReport, wasTried } from "./coverage";
 import { hindrances } from "./hindrances";
 import {
-  type AgentsDesk,
   findIn,
+  type HarnessLevel,
   type InstallHow,
   installAgents,
   leftToUser,
   planAgentRemoval,
   planAgents,
-  projectDesk,
+  projectLevel,
   refuseRuledRemovals,
   removeAgents,
-  userDesk,
+  userLevel,
 } from "./installation";
 import type { Found, Removals, SitePlan } from "./plan";
 import type { Grounds } from "./sites";
 import { isPresent, type SiteState, stateOf, writerOf } from "./state";
 
-export { VIA_NAMES, type Via, viaName } from "./command-line";
+export { VIA_NAMES, viaName } from "./command-line";
 export type { RealReport } from "./coverage";
-export { type CanaryReport, type Coverage, WAY_WORDS, WAYS } from "./coverage";
+export { type Coverage, WAY_WORDS, WAYS } from "./coverage";
 export {
-  type AgentsDesk,
+  type HarnessLevel,
   installAgents,
   planAgentRemoval,
   planAgents,
-  projectDesk,
+  projectLevel,
   removeAgents,
 } from "./installation";
 export type { Removal, SitePlan } from "./plan";
@@ -66,9 +66,9 @@ export async function agentsAround(where: Whereabouts): Promise<AgentsAround> {
 }
 
 /** The user's own settings. */
-export function ownDesk(surroundings: Surroundings): AgentsDesk {
-  const desk = userDesk(surroundings);
-  if (desk !== null) return desk;
+export function ownLevel(surroundings: Surroundings): HarnessLevel {
+  const at = userLevel(surroundings);
+  if (at !== null) return at;
   throw new CotenantError("E_USAGE", "--user needs a home directory, and there is none", {
     hint: "set HOME, or install in the project without --user",
   });
@@ -84,14 +84,14 @@ export interface Way {
 
 /** Plans first, so that a refusal leaves no trace; with `isDry` that is all. */
 export async function addAgents(
-  desk: AgentsDesk,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   { way, isDry, ...how }: Omit<InstallHow, "via"> & { readonly way: Way; readonly isDry: boolean },
 ): Promise<{ readonly plans: readonly SitePlan[]; readonly remarks: readonly string[] }> {
   const wishes = { ...how, via: way.via };
-  const planned = await planAgents(desk, harnesses, wishes);
+  const planned = await planAgents(at, harnesses, wishes);
   if (!isDry) await way.prepare();
-  const plans = isDry ? planned : await installAgents(desk, harnesses, wishes);
+  const plans = isDry ? planned : await installAgents(at, harnesses, wishes);
   const changed = plans.filter(({ after }) => after !== null);
   const remarks = [
     ...new Set(changed.flatMap((plan) => plan.remarks)),
@@ -101,21 +101,21 @@ export async function addAgents(
 }
 
 export async function takeOutAgents(
-  desk: AgentsDesk,
+  at: HarnessLevel,
   harnesses: readonly HarnessName[],
   shared: boolean,
 ): Promise<Pick<Removals, "removals" | "left">> {
-  const plan = await planAgentRemoval(desk, harnesses, shared);
-  await refuseRuledRemovals(desk, plan);
-  await removeAgents(desk, plan);
-  const theirs = desk.level === "user" ? [] : await leftToUser(desk.surroundings, harnesses);
+  const plan = await planAgentRemoval(at, harnesses, shared);
+  await refuseRuledRemovals(at, plan);
+  await removeAgents(at, plan);
+  const theirs = at.level === "user" ? [] : await leftToUser(at.surroundings, harnesses);
   return { removals: plan.removals, left: [...plan.left, ...theirs] };
 }
 
 /** What has to be done besides for the guard to do anything at all, where these settings count. */
 export async function setUpRemarks(
   { workspace }: AgentsAround,
-  { level }: Pick<AgentsDesk, "level">,
+  { level }: Pick<HarnessLevel, "level">,
   isShared: boolean,
 ): Promise<string[]> {
   if (level === "user") {
@@ -144,17 +144,17 @@ export interface Seen {
 }
 
 /** Every file of these harnesses, of this worktree if there is one, and of the user. `hookBase`: where the daemon's files are. */
-export async function seenAgents(
+async function seenAgents(
   { surroundings, workspace }: AgentsAround,
   harnesses: readonly HarnessName[],
   hookBase: string | null,
 ): Promise<Seen[]> {
   const { platform } = surroundings;
-  const desks = [workspace === null ? null : projectDesk(workspace), userDesk(surroundings)];
+  const levels = [workspace === null ? null : projectLevel(workspace), userLevel(surroundings)];
   const seen: Seen[] = [];
-  for (const desk of desks) {
-    if (desk === null) continue;
-    for (const found of await findIn(desk, ...harnesses)) {
+  for (const at of levels) {
+    if (at === null) continue;
+    for (const found of await findIn(at, ...harnesses)) {
       const state = stateOf(found, (text) => platform.digest.sha256(text));
       const named = state.program === null ? [] : [state.program.node, state.program.program];
       const stats = await Promise.all(named.map((path) => platform.files.stat(path)));
@@ -216,7 +216,7 @@ export interface GuardDaemon {
 }
 
 /** What it takes to try harnesses on a machine. */
-export interface Trying {
+interface Trying {
   /** Plays a session through what is installed. */
   fly(found: Found, env: Readonly<Record<string, string>>): Promise<CanaryReport>;
   /** The daemon that answers here; null where none does. */

@@ -43,7 +43,7 @@ export interface Shelf {
 
 const SCHEMA_VERSION = 1;
 
-export function recordPath({ digest }: Platform, shelf: Shelf, path: string): string {
+function recordPath({ digest }: Platform, shelf: Shelf, path: string): string {
   return `${shelf.directory}/${digest.sha256(path).slice(0, 16)}.json`;
 }
 

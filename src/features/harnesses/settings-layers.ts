@@ -7,7 +7,7 @@ import { type Grounds, homeOf } from "./sites";
 export type Table = Readonly<Record<string, unknown>>;
 
 /** Where a harness looks for what tells it whether to run hooks. */
-export interface Look {
+export interface SettingsSearch {
   readonly files: Files;
   readonly digest: Digest;
   readonly grounds: Grounds;
@@ -77,7 +77,7 @@ const PROJECT: Readonly<Partial<Record<HarnessName, readonly string[]>>> = {
 const HAS_USER_LAYER: readonly HarnessName[] = ["claude", "gemini", "qwen", "pi"];
 
 /** The settings of a harness that keeps them as JSON, the file that counts least first. Missing files are left out. */
-export async function settingsLayers(look: Look, harness: HarnessName): Promise<Layer[]> {
+export async function settingsLayers(look: SettingsSearch, harness: HarnessName): Promise<Layer[]> {
   const { root } = look.grounds;
   const home = homeOf(harness, look.grounds);
   const machine = MACHINE[harness];
@@ -97,7 +97,10 @@ export async function settingsLayers(look: Look, harness: HarnessName): Promise<
   return layers;
 }
 
-function defaultsOf({ grounds, machine }: Look, { directories, defaultsVariable }: MachineFiles): Source[] {
+function defaultsOf(
+  { grounds, machine }: SettingsSearch,
+  { directories, defaultsVariable }: MachineFiles,
+): Source[] {
   if (defaultsVariable === undefined) return [];
   const moved = grounds.env[defaultsVariable];
   const paths = moved
@@ -106,7 +109,10 @@ function defaultsOf({ grounds, machine }: Look, { directories, defaultsVariable 
   return paths.map((path) => ({ path, of: "machine" }));
 }
 
-async function machineSettings({ files, grounds, machine }: Look, about: MachineFiles): Promise<Source[]> {
+async function machineSettings(
+  { files, grounds, machine }: SettingsSearch,
+  about: MachineFiles,
+): Promise<Source[]> {
   const moved = about.settingsVariable === undefined ? undefined : grounds.env[about.settingsVariable];
   if (moved) return [{ path: moved, of: "machine" }];
   const sources: Source[] = [];

@@ -8,7 +8,7 @@ export type Level = "project" | "user";
  * How a harness keeps its hooks: `nested`, JSON with groups of handlers; `flat`, JSON with handlers; `toml`, tables in a
  * configuration file; `plugin`, a program of our own that the harness loads.
  */
-export type Format = "nested" | "flat" | "toml" | "plugin";
+type Format = "nested" | "flat" | "toml" | "plugin";
 
 /** One file in which a harness looks for hooks. */
 export interface Site {
@@ -31,7 +31,7 @@ export interface Grounds {
   readonly env: Environment;
 }
 
-interface Place {
+interface SiteFile {
   readonly name: string;
   readonly format: Format;
   readonly isOwn?: true;
@@ -44,7 +44,7 @@ interface Home {
   readonly usual: string;
 }
 
-const IN_PROJECT: Readonly<Record<HarnessName, readonly Place[]>> = {
+const IN_PROJECT: Readonly<Record<HarnessName, readonly SiteFile[]>> = {
   claude: [
     { name: ".claude/settings.local.json", format: "nested", isCommitted: false },
     { name: ".claude/settings.json", format: "nested", isCommitted: true },
@@ -61,7 +61,7 @@ const IN_PROJECT: Readonly<Record<HarnessName, readonly Place[]>> = {
   pi: [{ name: ".pi/extensions/cotenant.js", format: "plugin", isOwn: true }],
 };
 
-const IN_HOME: Readonly<Record<HarnessName, readonly Place[]>> = {
+const IN_HOME: Readonly<Record<HarnessName, readonly SiteFile[]>> = {
   claude: [{ name: "settings.json", format: "nested" }],
   codex: [
     { name: "hooks.json", format: "nested" },

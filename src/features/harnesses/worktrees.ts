@@ -16,7 +16,7 @@ const LONGEST_NAME = 100;
 const PATIENCE_MS = 100_000;
 
 /** Names come from people and models: what is no part of a file's or a branch's name is left out. */
-export function worktreeName(wanted: unknown): string {
+function worktreeName(wanted: unknown): string {
   const name = (typeof wanted === "string" ? wanted : "")
     .replace(/[^\p{L}\p{N}._-]+/gu, "-")
     .replace(/\.{2,}/g, ".")

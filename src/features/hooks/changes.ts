@@ -1,10 +1,8 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import type { CotenantError } from "../../errors/cotenant-error";
 import { byteTextOf } from "../../git/byte-text";
 import { type PathChange, parseBatch, parseChanges } from "../../git/commit-text";
-import type { Git, GitOptions } from "../../platform/git";
-import { gitWords } from "../../platform/git-answers";
-
-type Place = Pick<GitOptions, "cwd" | "env">;
+import type { Git, GitPlace } from "../../platform/git";
+import { gitFailed } from "../../platform/git-answers";
 
 /** A repository may tell Git not to look at a submodule: what moves it is a change all the same. */
 const SUBMODULES_TOO = "--ignore-submodules=none";
@@ -28,7 +26,7 @@ export function givenChanges(bytes: Uint8Array): PathChange[] | null {
 }
 
 /** What the index would commit. `against` is HEAD, or another parent of a merge. */
-export async function stagedChanges(git: Git, place: Place, against: string): Promise<PathChange[]> {
+export async function stagedChanges(git: Git, place: GitPlace, against: string): Promise<PathChange[]> {
   try {
     return await rawDiff(git, place, stagedArguments(against));
   } catch (error) {
@@ -38,13 +36,13 @@ export async function stagedChanges(git: Git, place: Place, against: string): Pr
   }
 }
 
-async function isThere(git: Git, place: Place, name: string): Promise<boolean> {
+async function isThere(git: Git, place: GitPlace, name: string): Promise<boolean> {
   const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
   return (await git.run(args, place)).status === 0;
 }
 
 /** What a commit changed, against its first parent. */
-export function committedChanges(git: Git, place: Place, commit: string): Promise<PathChange[]> {
+export function committedChanges(git: Git, place: GitPlace, commit: string): Promise<PathChange[]> {
   return rawDiff(git, place, [
     "diff-tree",
     "-r",
@@ -65,7 +63,7 @@ export function committedChanges(git: Git, place: Place, commit: string): Promis
 /** What is in these objects, by their names. */
 export async function blobs(
   git: Git,
-  place: Place,
+  place: GitPlace,
   oids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const wanted = [...new Set(oids)];
@@ -91,18 +89,18 @@ function textOf(content: Uint8Array): string {
   }
 }
 
-async function rawDiff(git: Git, place: Place, args: readonly string[]): Promise<PathChange[]> {
+async function rawDiff(git: Git, place: GitPlace, args: readonly string[]): Promise<PathChange[]> {
   const { status, stdout, stderr } = await git.run(args, place);
   const changes = status === 0 ? parseChanges(stdout) : null;
   if (changes === null) throw failed("comparing what is committed", stderr);
   return changes;
 }
 
-async function emptyTree(git: Git, place: Place): Promise<string> {
+async function emptyTree(git: Git, place: GitPlace): Promise<string> {
   const { stdout } = await git.run(["hash-object", "-t", "tree", "--stdin"], { ...place, input: "" });
   return new TextDecoder().decode(stdout).trim();
 }
 
 function failed(doing: string, stderr: string): CotenantError {
-  return new CotenantError("E_GIT", `${doing} failed: ${gitWords(stderr)}`);
+  return gitFailed(`${doing} failed`, stderr);
 }

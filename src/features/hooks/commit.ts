@@ -4,11 +4,12 @@ import { ownChanges, type PathChange } from "../../git/commit-text";
 import { type ChangingCommit, CommitReader } from "../../git/commits";
 import { currentBranch } from "../../identity/branch";
 import { rulingKey } from "../../identity/path-keys";
+import { byKey } from "../../kernel/commands";
 import type { Ulid } from "../../kernel/ids";
 import { isPathKey, issueKey, type LeaseKey, scopeKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { isRefusal } from "../../kernel/refusal";
-import type { GitOptions } from "../../platform/git";
+import type { GitPlace } from "../../platform/git";
 import { decodeIssue, type Issue } from "../issues/model";
 import { isGateWord, stampFromFact, stampName, type WrittenStamp } from "../issues/stamps";
 import { blobs, stagedChanges } from "./changes";
@@ -56,7 +57,7 @@ export async function judgeStaged(
   const { repository, surroundings } = workspace;
   const { git, env } = surroundings;
   const index = env["GIT_INDEX_FILE"];
-  const place: Place = {
+  const place: GitPlace = {
     cwd: repository.worktreeRoot,
     ...(index === undefined ? {} : { env: { GIT_INDEX_FILE: index } }),
   };
@@ -89,9 +90,7 @@ function without(isReplayed: Replay, authoredAtMs: number | null, judgement: Jud
   return { ...judgement, objections: objections.filter(({ path }) => !replayed.has(path)) };
 }
 
-type Place = Pick<GitOptions, "cwd" | "env">;
-
-async function judge(workspace: Workspace, place: Place, commit: Replacing): Promise<Judgement> {
+async function judge(workspace: Workspace, place: GitPlace, commit: Replacing): Promise<Judgement> {
   const { changes, parents } = commit;
   const worktreeId = (await workspace.worktree("read")).identity.worktreeId;
   const committer = await committerOf(workspace);
@@ -127,7 +126,7 @@ async function judge(workspace: Workspace, place: Place, commit: Replacing): Pro
 /** Of a merge in progress: only what is in neither parent is this commit's own. */
 async function inNoParent(
   workspace: Workspace,
-  place: Place,
+  place: GitPlace,
   changes: readonly PathChange[],
 ): Promise<readonly PathChange[]> {
   const other = await commitAt(workspace, "MERGE_HEAD");
@@ -212,8 +211,8 @@ async function leasesFor(
       const scope = scopeOf(path);
       return scope === null ? [] : [scopeKey(scope)];
     }),
-  ].filter((key) => !isRefusal(key)) as LeaseKey[];
-  const refs = [...new Set(named)].map((key) => ({ key, leaseId: null }));
+  ];
+  const refs = [...new Set(named)].flatMap((key) => (isRefusal(key) ? [] : [byKey(key)]));
   return [
     ...(await coordinator.overlapping(extents)),
     ...(refs.length === 0 ? [] : await coordinator.find(refs)),

@@ -1,7 +1,7 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Git, GitOptions } from "../../platform/git";
-import { gitWords } from "../../platform/git-answers";
+import { gitFailed } from "../../platform/git-answers";
 
 /** How the current history stands to the main branch's tip. */
 export type MainHistory =
@@ -114,7 +114,7 @@ export async function commitOf(
 async function hasAncestor(git: Git, cwd: string, ancestor: string, head: string): Promise<boolean> {
   const { status, stderr } = await git.run(["merge-base", "--is-ancestor", ancestor, head], { cwd });
   if (status === 0 || status === 1) return status === 0;
-  throw new CotenantError("E_GIT", `Git cannot compare the histories: ${gitWords(stderr)}`);
+  throw gitFailed("Git cannot compare the histories", stderr);
 }
 
 async function answer(git: Git, cwd: string, args: readonly string[]): Promise<string | null> {

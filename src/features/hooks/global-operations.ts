@@ -1,6 +1,6 @@
 import type { Config } from "../../config/load";
 import { variableOf } from "../../config/schema";
-import { CotenantError } from "../../errors/cotenant-error";
+import { type CotenantError, policyError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Git } from "../../platform/git";
 import { diverged, type MainRef, mainHistory, mainRef } from "./divergence";
@@ -74,12 +74,9 @@ export function notAllowed(
 ): CotenantError {
   const names = [...new Set([main, ...allowed])].map((name) => printable(name, 100));
   const shown = printable(branch, 100);
-  return new CotenantError(
-    "E_POLICY",
+  return policyError(
     `configuration, types and gates are changed on ${names.join(" or ")} only, and this is ${shown}`,
-    {
-      hint: `git switch ${names[0]}; or, if ${shown} may change them too, ${howToAllow(shown)}`,
-      data: { branch, allowed_branches: allowed, main_branch: main },
-    },
+    `git switch ${names[0]}; or, if ${shown} may change them too, ${howToAllow(shown)}`,
+    { branch, allowed_branches: allowed, main_branch: main },
   );
 }

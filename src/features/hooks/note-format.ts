@@ -23,7 +23,7 @@ export interface NoteSubject {
 }
 
 /** Set by the hook's own line. */
-export const GIT_PID = "COTENANT_GIT_PID";
+const GIT_PID = "COTENANT_GIT_PID";
 /** Git ends an index by a hash of it: 20 bytes, or 32. */
 export const INDEX_HASH_BYTES = 20;
 const SCHEMA = 2;

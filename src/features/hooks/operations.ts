@@ -14,7 +14,7 @@ import {
   type Removals,
   removeHooks,
 } from "./installation/install";
-import { type HookState, lookAtHooks, type Scene, statesOf } from "./installation/look";
+import { type HookState, type HooksSurvey, lookAtHooks, statesOf } from "./installation/look";
 import { everyPlace, type HooksPath, hooksHome } from "./installation/place";
 import { howToInstall, type InstallPlan } from "./installation/plan";
 import { readRecord } from "./installation/record";
@@ -26,13 +26,13 @@ export type { EntryPlan, HookPlan } from "./installation/plan";
 export type { Removal } from "./installation/removal";
 
 /** The repository whose hooks are meant: a clone, or a bare one that others push to. */
-export interface HooksDesk extends HooksWork {
+export interface OpenHooks extends HooksWork {
   /** Null in a bare repository. */
   readonly workspace: Workspace | null;
 }
 
 /** The hooks of the clone around somebody, or of a server's bare repository. */
-export async function openHooks(where: Whereabouts, isServer: boolean): Promise<HooksDesk> {
+export async function openHooks(where: Whereabouts, isServer: boolean): Promise<OpenHooks> {
   const bare = await bareRepository(where);
   if (isServer && bare === null)
     throw new CotenantError("E_USAGE", "--server is for a bare repository, which this is not", {
@@ -61,7 +61,7 @@ async function bareRepository({ workspace, surroundings }: Whereabouts): Promise
   }
 }
 
-export async function hooksOf(workspace: Workspace): Promise<HooksDesk> {
+export async function hooksOf(workspace: Workspace): Promise<OpenHooks> {
   const { surroundings, repository, store } = workspace;
   const home = await hooksHome(surroundings, repository);
   const control = { ...repository, modes: store.options.modes };
@@ -84,23 +84,23 @@ export interface HooksInstallation {
 
 /** Looks, decides, and unless it is only to be shown, writes. */
 export async function installHooks(
-  desk: HooksDesk,
+  at: OpenHooks,
   { program, shared, force, isDry }: HooksRequest & { readonly program: Installed; readonly isDry: boolean },
 ): Promise<HooksInstallation> {
   const wishes = { program, shared, force };
   const installed = await evenIfOvertaken(async () => {
     // With --shared, planning takes out what is there for this clone alone.
-    if (shared && !isDry) await refuseRuledHooks(desk, (await planHooks(desk, wishes, true)).plan);
-    const { scene, plan: decided } = await planHooks(desk, wishes, isDry);
+    if (shared && !isDry) await refuseRuledHooks(at, (await planHooks(at, wishes, true)).plan);
+    const { scene, plan: decided } = await planHooks(at, wishes, isDry);
     const plan = unlessObjected(decided);
     if (!isDry) {
-      await desk.workspace?.store.prepare();
-      await carryOut(desk, scene, plan, program);
+      await at.workspace?.store.prepare();
+      await carryOut(at, scene, plan, program);
     }
     return { plan, directory: scene.place.directory };
   });
-  const { git, gitDir } = desk.home;
-  const about = desk.workspace === null ? await serverRemarks(git, bareAt(gitDir)) : [];
+  const { git, gitDir } = at.home;
+  const about = at.workspace === null ? await serverRemarks(git, bareAt(gitDir)) : [];
   return { ...installed, remarks: [...installed.plan.remarks, ...about] };
 }
 
@@ -108,7 +108,7 @@ function bareAt(gitDir: string) {
   return { cwd: gitDir, env: { GIT_DIR: gitDir } };
 }
 
-async function refuseRuledHooks({ workspace }: HooksDesk, plan: InstallPlan | Objection): Promise<void> {
+async function refuseRuledHooks({ workspace }: OpenHooks, plan: InstallPlan | Objection): Promise<void> {
   if (workspace === null || isObjection(plan)) return;
   const written = [...plan.hooks, ...(plan.entry === null ? [] : [plan.entry])].filter(
     ({ isShared, write }) => isShared && write !== null,
@@ -119,20 +119,20 @@ async function refuseRuledHooks({ workspace }: HooksDesk, plan: InstallPlan | Ob
   );
 }
 
-export async function uninstallHooks(desk: HooksDesk, request: HooksRequest): Promise<Removals> {
-  const plans = await planRemoval(desk, request);
-  if (request.shared) await refuseRuledRemoval(desk, plans);
-  await removeHooks(desk, plans);
+export async function uninstallHooks(at: OpenHooks, request: HooksRequest): Promise<Removals> {
+  const plans = await planRemoval(at, request);
+  if (request.shared) await refuseRuledRemoval(at, plans);
+  await removeHooks(at, plans);
   return plans;
 }
 
 /** Those that stay without --shared are among the project's files. */
-async function refuseRuledRemoval(desk: HooksDesk, { removals }: Removals): Promise<void> {
-  if (desk.workspace === null) return;
-  const local = await planRemoval(desk, { shared: false, force: true });
+async function refuseRuledRemoval(at: OpenHooks, { removals }: Removals): Promise<void> {
+  if (at.workspace === null) return;
+  const local = await planRemoval(at, { shared: false, force: true });
   const paths = removals.map(({ path }) => path);
   await refuseRuledFiles(
-    desk.workspace,
+    at.workspace,
     paths.filter((path) => !local.removals.some((removal) => removal.path === path)),
   );
 }
@@ -148,7 +148,7 @@ export interface HookReport extends HookState {
 export interface HooksStatus {
   readonly directory: string;
   readonly setting: HooksPath | null;
-  readonly whose: Scene["place"]["whose"];
+  readonly whose: HooksSurvey["place"]["whose"];
   readonly isWanted: boolean;
   readonly hooks: readonly HookReport[];
   /** Ours in directories that Git does not use, or no longer. */
@@ -167,10 +167,10 @@ export type StartHook = (
 
 /** With `start`, each hook is tried: run up to our first lines, which say whether they find the program, and end there. */
 export async function hooksStatus(
-  desk: HooksDesk,
+  at: OpenHooks,
   { program, start }: { readonly program: Installed; readonly start: StartHook | null },
 ): Promise<HooksStatus> {
-  const { home, names, workspace } = desk;
+  const { home, names, workspace } = at;
   const scene = await lookAtHooks(home, names);
   const report = async (found: HookState): Promise<HookReport> => {
     const named = found.program === null ? [] : [found.program.node, found.program.program];
@@ -197,10 +197,10 @@ export async function hooksStatus(
   );
   const howTo = () => (workspace === null ? "cotenant hooks install --server" : howToInstall(scene, program));
   const next = isFine ? null : howTo();
-  return { directory, setting, whose, ...(await elsewhere(desk, scene)), hooks, problem, next };
+  return { directory, setting, whose, ...(await elsewhere(at, scene)), hooks, problem, next };
 }
 
-async function elsewhere({ platform, home, names, workspace }: HooksDesk, { place }: Scene) {
+async function elsewhere({ platform, home, names, workspace }: OpenHooks, { place }: HooksSurvey) {
   const record = workspace === null ? null : await readRecord(platform, workspace.repository.controlDir);
   const hidden: string[] = [];
   for (const other of await everyPlace(home, record?.directories ?? [])) {

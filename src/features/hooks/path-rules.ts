@@ -1,9 +1,8 @@
 import { type CommittedRules, pathRulesFrom, pathRulesIn, placedRules } from "../../config/path-rules";
 import { configError } from "../../config/problem";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
 import type { OwnChange, PathChange } from "../../git/commit-text";
-import type { ChangingCommit, CommitPlace } from "../../git/commits";
+import type { ChangingCommit } from "../../git/commits";
 import type { ObjectId } from "../../git/object-name";
 import { printable } from "../../kernel/ids";
 import {
@@ -16,8 +15,8 @@ import {
   ruledOut,
   whatInstead,
 } from "../../kernel/path-rules";
-import type { Git } from "../../platform/git";
-import { gitWords } from "../../platform/git-answers";
+import type { Git, GitPlace } from "../../platform/git";
+import { gitFailed } from "../../platform/git-answers";
 import { blobs } from "./changes";
 import type { Objection } from "./commit-rules";
 import type { MainRef } from "./divergence";
@@ -166,7 +165,7 @@ export class RuleJudge implements PathKeeper {
 
 interface Sources {
   readonly git: Git;
-  readonly place: CommitPlace;
+  readonly place: GitPlace;
 }
 
 /** What a commit changes, and how its parents are called in messages. */
@@ -220,8 +219,7 @@ export async function committedRules(
   });
   const end = stdout.indexOf(10);
   const [, type, size] = new TextDecoder().decode(stdout.subarray(0, end)).split(" ");
-  if (status !== 0 || end === -1)
-    throw new CotenantError("E_GIT", `Git cannot read ${file}: ${gitWords(stderr)}`);
+  if (status !== 0 || end === -1) throw gitFailed(`Git cannot read ${file}`, stderr);
   if (type === "missing") return { rules: [], problems: [], others: [] };
   // A link is its target's name, which no TOML is.
   if (type === "blob") return pathRulesFrom(file, stdout.subarray(end + 1, end + 1 + Number(size)));

@@ -1,6 +1,6 @@
 import type { OwnChange } from "../../git/commit-text";
-import type { ChangingCommit, CommitPlace, CommitReader } from "../../git/commits";
-import type { Git } from "../../platform/git";
+import type { ChangingCommit, CommitReader } from "../../git/commits";
+import type { Git, GitPlace } from "../../platform/git";
 import type { Digest } from "../../platform/platform";
 import { mergeIssueFiles } from "../issues/merge/files";
 import { decodeIssue, type Issue } from "../issues/model";
@@ -11,7 +11,7 @@ import { parseTrailers } from "./trailers";
 
 export interface EditSources {
   readonly git: Git;
-  readonly place: CommitPlace;
+  readonly place: GitPlace;
   readonly reader: CommitReader;
   readonly digest: Digest;
 }

@@ -1,8 +1,9 @@
 import type { ChangingCommit } from "../../git/commits";
 import { ExtentIndex } from "../../kernel/conflicts";
-import { printable, type WorktreeId } from "../../kernel/ids";
+import { printable, trusted, type WorktreeId } from "../../kernel/ids";
 import type { LeaseKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
+import { shellWord } from "../../kernel/printing";
 import {
   aboutCommit,
   committingAnew,
@@ -35,18 +36,13 @@ const SECOND_MS = 1_000;
 export class FileJudge {
   readonly #question: FileQuestion;
   readonly #now: ExtentIndex<Lease>;
-  readonly #then: ExtentIndex<LoggedLease & { key: LeaseKey; worktreeId: WorktreeId }>;
+  readonly #then: ExtentIndex<LoggedLease>;
 
   constructor(question: FileQuestion) {
     this.#question = question;
     this.#now = new ExtentIndex(question.held);
     // Nobody knows when a process ended; what its leases were against is on record, or seen while they stand.
-    this.#then = new ExtentIndex(
-      question.witness.paths.filter(({ isBound }) => !isBound) as (LoggedLease & {
-        key: LeaseKey;
-        worktreeId: WorktreeId;
-      })[],
-    );
+    this.#then = new ExtentIndex(question.witness.paths.filter(({ isBound }) => !isBound));
   }
 
   /** Whether anybody holds a file or a directory now. */
@@ -83,7 +79,7 @@ export class FileJudge {
     return {
       key: this.#question.keyOf(path),
       reach: "worktree",
-      worktreeId: (worktreeId ?? "") as WorktreeId,
+      worktreeId: trusted<WorktreeId>(worktreeId ?? ""),
     } as const;
   }
 
@@ -191,10 +187,9 @@ export class FileJudge {
     const paths = commit.changes.map(({ path }) => ({ path, key: keyOf(path) }));
     return this.#named(commit).flatMap(({ lease }) => {
       if (lease.reach !== "repository") return [];
-      const under = new ExtentIndex([lease as LoggedLease & { key: LeaseKey; worktreeId: WorktreeId }]);
+      const under = new ExtentIndex([lease]);
       const still = new ExtentIndex(held.filter(({ agentId }) => agentId === lease.agentId));
-      const extent = (key: LeaseKey) =>
-        ({ key, reach: "repository", worktreeId: lease.worktreeId as WorktreeId }) as const;
+      const extent = (key: LeaseKey) => ({ key, reach: "repository", worktreeId: lease.worktreeId }) as const;
       const lost = paths.find(
         ({ key }) => under.conflictsWith(extent(key)) && !still.conflictsWith(extent(key)),
       );
@@ -215,8 +210,4 @@ export class FileJudge {
 function wasHeld({ grantedAtMs, endsAtMs }: LoggedLease, commit: PushedCommit): boolean {
   const isIn = (atMs: number) => grantedAtMs <= atMs && (endsAtMs === null || atMs + SECOND_MS <= endsAtMs);
   return isIn(commit.committedAtMs) && isIn(commit.authoredAtMs);
-}
-
-function shellWord(path: string): string {
-  return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${printable(path, 400).replaceAll("'", `'\\''`)}'`;
 }

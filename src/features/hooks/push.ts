@@ -1,11 +1,11 @@
 import type { Coordinator } from "../../coordinator/contract";
-import { type CommitPlace, CommitReader, type Revisions } from "../../git/commits";
+import { CommitReader, type Revisions } from "../../git/commits";
 import { parseUlid } from "../../kernel/ids";
 import { isPathKey, issueKey, type LeaseKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import type { PathRuleSet } from "../../kernel/path-rules";
 import { isRefusal } from "../../kernel/refusal";
-import type { Git } from "../../platform/git";
+import type { Git, GitPlace } from "../../platform/git";
 import type { Digest } from "../../platform/platform";
 import { brokenRules, RuleJudge } from "./path-rules";
 import { type BranchRules, branchObjections } from "./push-branches";
@@ -30,7 +30,7 @@ import { type LogWitness, type Witness, witnessOf } from "./witness";
 /** Where commits are looked at, and who can testify. */
 export interface Court {
   readonly git: Git;
-  readonly place: CommitPlace;
+  readonly place: GitPlace;
   /** Null where there is no store that could testify. */
   readonly coordinator: Coordinator | null;
   /** What claims that are kept on a remote say, beside the store; null where there are none. */

@@ -5,7 +5,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { type PathRuleSet, type PlacedRule, parsePathRule, RULE_FORMS } from "../../kernel/path-rules";
 import { DEFAULT_POLICY } from "../../kernel/policy";
-import type { Git, GitOptions } from "../../platform/git";
+import type { Git, GitPlace } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
 import { DEFAULT_STORE_OPTIONS, Store } from "../../store/store";
 import { commitOf, type MainRef } from "./divergence";
@@ -38,10 +38,8 @@ export interface ServerRules {
   readonly pathRules: readonly PlacedRule[];
 }
 
-type Place = Pick<GitOptions, "cwd" | "env">;
-
 /** `cotenant.*` in Git's configuration, for those who want it otherwise. */
-export async function serverRules(git: Git, place: Place): Promise<ServerRules> {
+export async function serverRules(git: Git, place: GitPlace): Promise<ServerRules> {
   const { status, stdout, stderr } = await git.run(
     ["config", "--null", "--get-regexp", "^(cotenant\\.|core\\.ignorecase$)"],
     place,
@@ -98,9 +96,9 @@ export interface ServerCourt {
  */
 export async function courtOf(
   git: Git,
-  place: Place,
+  place: GitPlace,
   rules: ServerRules,
-  pushed: { readonly moves: readonly TipMove[]; readonly place: Place } = { moves: [], place },
+  pushed: { readonly moves: readonly TipMove[]; readonly place: GitPlace } = { moves: [], place },
 ): Promise<ServerCourt> {
   const branches = await rulesOf(git, place, rules);
   const own = { rules: rules.pathRules, ignoreCase: rules.ignoreCase };
@@ -118,7 +116,7 @@ function unmended(problems: readonly ConfigProblem[]): CotenantError {
 }
 
 /** Why every push is refused, whatever is in it; null where pushes can be judged. */
-export async function serverProblem(git: Git, place: Place): Promise<CotenantError | null> {
+export async function serverProblem(git: Git, place: GitPlace): Promise<CotenantError | null> {
   try {
     await courtOf(git, place, await serverRules(git, place));
     return null;
@@ -129,7 +127,7 @@ export async function serverProblem(git: Git, place: Place): Promise<CotenantErr
 }
 
 /** What whoever installs the hook should know of what it goes by. */
-export async function serverRemarks(git: Git, place: Place): Promise<string[]> {
+export async function serverRemarks(git: Git, place: GitPlace): Promise<string[]> {
   const problem = await serverProblem(git, place);
   if (problem !== null) return [`every push is refused: ${problem.message}; ${problem.hint}`];
   const rules = await serverRules(git, place);
@@ -141,7 +139,7 @@ export async function serverRemarks(git: Git, place: Place): Promise<string[]> {
 }
 
 /** The rules about branches need to know which one is the main one. */
-async function mainRemarks(git: Git, place: Place, rules: ServerRules): Promise<string[]> {
+async function mainRemarks(git: Git, place: GitPlace, rules: ServerRules): Promise<string[]> {
   const { main, named, isMissing } = await serverMain(git, place, rules);
   if (!isMissing) return [];
   const lacking = `there is no branch ${printable(named, 100)}, which is named as the main one`;
@@ -153,7 +151,7 @@ async function mainRemarks(git: Git, place: Place, rules: ServerRules): Promise<
 }
 
 /** With the main branch as it is before the push. */
-async function rulesOf(git: Git, place: Place, rules: ServerRules): Promise<BranchRules> {
+async function rulesOf(git: Git, place: GitPlace, rules: ServerRules): Promise<BranchRules> {
   const tipOf = (branch: string) => commitOf(git, place.cwd, `refs/heads/${branch}`, place.env);
   const { main, names } = await serverMain(git, place, rules);
   return {
@@ -177,7 +175,7 @@ interface ServerMain {
 }
 
 /** The configured one, else the one that HEAD names; where HEAD names none that is there, the usual ones. */
-async function serverMain(git: Git, place: Place, { mainBranch }: ServerRules): Promise<ServerMain> {
+async function serverMain(git: Git, place: GitPlace, { mainBranch }: ServerRules): Promise<ServerMain> {
   const { stdout } = await git.run(["symbolic-ref", "--quiet", "HEAD"], place);
   const head = new TextDecoder()
     .decode(stdout)

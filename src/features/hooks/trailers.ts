@@ -1,7 +1,7 @@
 import type { Git } from "../../platform/git";
 
 /** A lease that a commit rests on. */
-export interface LeaseTrailer {
+interface LeaseTrailer {
   readonly leaseId: string;
   /** Null where there is none that could be one. */
   readonly token: number | null;
@@ -144,15 +144,16 @@ export function carried(
     agentId: fresh.agentId ?? earlier.agentId,
     worktreeId: fresh.worktreeId ?? earlier.worktreeId,
     // "None" says nothing where another says which.
-    issues: once(
+    issues: uniqueBy(
       issues.filter(({ issueId, leaseId }) => leaseId !== null || !named.has(issueId)),
       ({ issueId, leaseId }) => `${issueId} ${leaseId}`,
     ),
-    leases: once(leases, ({ leaseId }) => leaseId),
+    leases: uniqueBy(leases, ({ leaseId }) => leaseId),
   };
 }
 
-function once<T>(items: readonly T[], name: (item: T) => string): T[] {
+/** The last of each name. */
+export function uniqueBy<T>(items: readonly T[], name: (item: T) => string): T[] {
   return [...new Map(items.map((item) => [name(item), item])).values()];
 }
 

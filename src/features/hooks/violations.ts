@@ -1,6 +1,6 @@
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
-import type { Fact, FactName } from "../../kernel/facts";
+import { type Fact, type FactName, factName } from "../../kernel/facts";
 import { printable } from "../../kernel/ids";
 import type { Git } from "../../platform/git";
 import { commentsOf, issueOf, type Objection } from "./commit-rules";
@@ -19,11 +19,11 @@ export interface Violation {
   }[];
 }
 
-export const VIOLATION_KIND = "violation";
+const VIOLATION_KIND = "violation";
 const MOST_KEPT = 20;
 
-export function violationName(commit: string): FactName {
-  return `${VIOLATION_KIND}:${commit}` as FactName;
+function violationName(commit: string): FactName {
+  return factName(VIOLATION_KIND, commit);
 }
 
 /** On record, for `status`, `stats` and the next push. */
@@ -128,7 +128,7 @@ export async function forgetOldViolations(session: Session, nowMs: number): Prom
   return old.length;
 }
 
-export function violationFrom(fact: Fact): Violation | null {
+function violationFrom(fact: Fact): Violation | null {
   const { commit, agent_id: agentId, at, objections } = fact;
   if (typeof commit !== "string" || !Array.isArray(objections)) return null;
   return { commit, agentId: String(agentId ?? ""), at: String(at ?? ""), objections };

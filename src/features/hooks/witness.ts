@@ -1,5 +1,6 @@
 import type { Coordinator, LoggedEvent } from "../../coordinator/contract";
 import { CotenantError } from "../../errors/cotenant-error";
+import { type LeaseId, trusted, type WorktreeId } from "../../kernel/ids";
 import { isPathKey, type LeaseKey } from "../../kernel/keys";
 import type { Reach } from "../../kernel/lease";
 import { LIMITS } from "../../kernel/policy";
@@ -25,12 +26,13 @@ export interface Witness {
   written(issueId: string, digest: string): Written | null;
 }
 
-export type Written = "issue" | "gate";
+type Written = "issue" | "gate";
 
 /** One of this repository's own. */
 export interface LoggedLease extends KnownLease {
-  readonly leaseId: string;
-  readonly worktreeId: string;
+  readonly key: LeaseKey;
+  readonly leaseId: LeaseId;
+  readonly worktreeId: WorktreeId;
   readonly reach: Reach;
   /** It ends with its process, and nobody knows when that was. */
   readonly isBound: boolean;
@@ -65,7 +67,7 @@ export async function witnessOf(coordinator: Coordinator, sinceMs: number): Prom
   }
   return {
     lease: (leaseId) => leases.get(leaseId) ?? null,
-    paths: [...leases.values()].filter(({ key }) => isPathKey(key as LeaseKey)),
+    paths: [...leases.values()].filter(({ key }) => isPathKey(key)),
     written: (issueId, digest) => written.get(`${issueId} ${digest}`) ?? null,
   };
 }
@@ -80,11 +82,11 @@ function learn(leases: Map<string, LoggedLease>, wire: Wire): void {
     return;
   }
   leases.set(id, {
-    leaseId: id,
-    worktreeId: String(wire["worktree_id"]),
+    leaseId: trusted(id),
+    worktreeId: trusted(String(wire["worktree_id"])),
     reach: wire["reach"] === "worktree" ? "worktree" : "repository",
     isBound: wire["bind"] === "process",
-    key: String(wire["key"]),
+    key: trusted(String(wire["key"])),
     token: Number(wire["fencing_token"]),
     agentId: String(wire["agent_id"]),
     grantedAtMs: Date.parse(String(wire["acquired_at"])),

@@ -18,9 +18,8 @@ export async function hide(
   names: readonly string[],
   { name, remark }: Hider,
 ): Promise<void> {
-  const text = await read(platform, commonDir);
-  const block = text === null ? null : blockIn(text, name);
-  const old = block === null || block === "damaged" ? [] : block.lines;
+  const { text, block } = await oursIn(platform, commonDir, name);
+  const old = block?.lines ?? [];
   const lines = [...new Set([...old, ...names.map((one) => `/${one}`)])];
   if (lines.length === old.length) return;
   await write(platform, commonDir, withBlock(text, name, lines, remark));
@@ -32,9 +31,8 @@ export async function show(
   names: readonly string[],
   { name, remark }: Hider,
 ): Promise<void> {
-  const text = await read(platform, commonDir);
-  const block = text === null ? null : blockIn(text, name);
-  if (text === null || block === null || block === "damaged") return;
+  const { text, block } = await oursIn(platform, commonDir, name);
+  if (block === null) return;
   const lines = block.lines.filter((line) => !names.includes(line.replace(/^\//, "")));
   if (lines.length === block.lines.length) return;
   const rest = lines.length > 0 ? withBlock(text, name, lines, remark) : withoutBlock(block);
@@ -43,13 +41,18 @@ export async function show(
 
 /** What these lines of ours hide, as paths below a worktree. */
 export async function hiddenBy(platform: Platform, commonDir: string, { name }: Hider): Promise<string[]> {
-  const text = await read(platform, commonDir);
-  const block = text === null ? null : blockIn(text, name);
-  return block === null || block === "damaged" ? [] : block.lines.map((line) => line.replace(/^\//, ""));
+  const { block } = await oursIn(platform, commonDir, name);
+  return block?.lines.map((line) => line.replace(/^\//, "")) ?? [];
 }
 
 function fileIn(commonDir: string): string {
   return `${commonDir}/info/exclude`;
+}
+
+async function oursIn(platform: Platform, commonDir: string, name: string) {
+  const text = await read(platform, commonDir);
+  const block = text === null ? null : blockIn(text, name);
+  return { text, block: block === "damaged" ? null : block };
 }
 
 /** Whatever the encoding is, ours is ASCII: not one byte of theirs changes. */

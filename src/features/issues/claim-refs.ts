@@ -1,8 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { orThrow } from "../../errors/cotenant-error";
 import { byKey, type LeaseRef } from "../../kernel/commands";
 import type { Ulid } from "../../kernel/ids";
-import { issueKey, type LeaseKey } from "../../kernel/keys";
+import { issueKeyOf, type LeaseKey } from "../../kernel/keys";
 import { issuesIn } from "./desk";
 import { wholeId } from "./meant";
 import { resolveId } from "./short-id";
@@ -20,5 +19,5 @@ export async function claimRef(workspace: Workspace, typed: string): Promise<Lea
 }
 
 export function keyOfIssue(id: Ulid): LeaseKey {
-  return orThrow(issueKey(id));
+  return issueKeyOf(id);
 }

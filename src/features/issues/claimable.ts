@@ -1,6 +1,7 @@
 import type { Acquired, Session } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
+import { andMore } from "../../kernel/printing";
 import { takeBackHint } from "./lost";
 import { isTerminal } from "./model";
 import type { IssueReader } from "./reader";
@@ -62,9 +63,9 @@ export async function confirmClaim(
 /** Which of these dependencies are not over. One that nobody has, or that nobody can read, is not. */
 export async function openNeeds(reader: IssueReader, dependencies: readonly string[]): Promise<string[]> {
   if (dependencies.length === 0) return [];
-  const found = await reader.findAll(dependencies as Ulid[]);
+  const found = await reader.findNamed(dependencies);
   return dependencies.filter((id) => {
-    const needed = found.get(id as Ulid) ?? null;
+    const needed = found.get(id) ?? null;
     return !(isFound(needed) && (needed.isDeleted || isTerminal(needed)));
   });
 }
@@ -92,7 +93,7 @@ export async function finishCheck(reader: IssueReader, id: Ulid): Promise<(curre
 export function refuseOpenNeeds(id: Ulid, open: readonly string[], verb: "claimed" | "done"): void {
   const [first] = open;
   if (first === undefined) return;
-  const more = open.length === 1 ? "" : ` and ${open.length - 1} more`;
+  const more = andMore(open.length - 1);
   throw new CotenantError("E_POLICY", `issue ${id} cannot be ${verb}: it waits for ${first}${more}`, {
     hint: `finish that first ('cotenant issue show ${first}'), or add --allow-blocked --reason <text>`,
     data: { id, blocked_by: open },

@@ -6,8 +6,9 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { headCommit } from "../../identity/head-commit";
 import type { Repository } from "../../identity/repository";
 import { listWorktrees } from "../../identity/worktree-list";
+import { byKey } from "../../kernel/commands";
 import type { Ulid, WorktreeId } from "../../kernel/ids";
-import { issueOf, type LeaseKey } from "../../kernel/keys";
+import { issueKeyOf, issueOf } from "../../kernel/keys";
 import type { Git } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
 import { modesFor } from "../../store/layout";
@@ -149,7 +150,7 @@ function rootsOf({ platform, git, repository }: IssuePlace): (worktreeId: string
   let listed: ReturnType<typeof listWorktrees> | null = null;
   return async (worktreeId) => {
     listed ??= listWorktrees(platform, git, repository);
-    const entry = (await listed).find((worktree) => worktree.worktreeId === (worktreeId as WorktreeId));
+    const entry = (await listed).find((worktree) => worktree.worktreeId === worktreeId);
     return entry?.exists === true ? entry.root : null;
   };
 }
@@ -184,7 +185,7 @@ async function holdersOf(
   { coordinator }: IssuePlace,
   ids: readonly Ulid[] | null,
 ): Promise<ReadonlyMap<Ulid, string>> {
-  const refs = ids?.map((id) => ({ key: `issue:${id}` as LeaseKey, leaseId: null })) ?? null;
+  const refs = ids?.map((id) => byKey(issueKeyOf(id))) ?? null;
   const found = refs === null ? await coordinator.list({ kinds: ["issue"] }) : await coordinator.find(refs);
   const holders = new Map<Ulid, string>();
   for (const { lease, standing } of found)

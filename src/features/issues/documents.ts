@@ -1,7 +1,7 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Git } from "../../platform/git";
-import { gitWords } from "../../platform/git-answers";
+import { gitFailed } from "../../platform/git-answers";
 import type { Platform } from "../../platform/platform";
 import type { DocumentRef } from "./model";
 import type { FoundIssue } from "./resolve";
@@ -119,7 +119,7 @@ export async function documentHistory(
       env: { GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "core.quotePath", GIT_CONFIG_VALUE_0: "false" },
     },
   );
-  if (status !== 0) throw new CotenantError("E_GIT", `Git cannot tell the history: ${gitWords(stderr)}`);
+  if (status !== 0) throw gitFailed("Git cannot tell the history", stderr);
   return new TextDecoder()
     .decode(stdout)
     .split("\0")

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, choiceOf, limitError, usageError } from "../../errors/cotenant-error";
 import { parseAgentId, printable } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 import { parseLabel } from "./labels";
@@ -24,10 +24,9 @@ export function titleOf(text: string | undefined): string {
   if (title === "")
     throw new CotenantError("E_USAGE", "an issue needs a title", { hint: "add --title <title>" });
   if (title.length > MAX_TITLE)
-    throw new CotenantError(
-      "E_LIMIT",
+    throw limitError(
       `the title has ${title.length} characters; the limit is ${MAX_TITLE}`,
-      { hint: "put the rest into --description" },
+      "put the rest into --description",
     );
   if (/[\p{Cc}\u2028\u2029]/u.test(title))
     throw new CotenantError("E_USAGE", "the title contains control characters", {
@@ -48,19 +47,15 @@ export function shortTitle(text: string, most: number, what: string): string {
 
 export function descriptionOf(text: string): string {
   if (text.length > MAX_DESCRIPTION)
-    throw new CotenantError(
-      "E_LIMIT",
+    throw limitError(
       `the description has ${text.length} characters; the limit is ${MAX_DESCRIPTION}`,
-      { hint: "put the rest into a file beside the code, and name it here ('cotenant doc add')" },
+      "put the rest into a file beside the code, and name it here ('cotenant doc add')",
     );
   return text.replaceAll("\r\n", "\n");
 }
 
 export function priorityOf(text: string): Priority {
-  if ((PRIORITIES as readonly string[]).includes(text)) return text as Priority;
-  throw new CotenantError("E_USAGE", `--priority cannot be "${printable(text)}"`, {
-    hint: `use one of ${PRIORITIES.join(", ")}`,
-  });
+  return choiceOf("--priority", text, PRIORITIES);
 }
 
 export function assigneeOf(text: string): string {
@@ -89,9 +84,7 @@ export function contextOf(texts: readonly string[]): Record<string, string> {
   for (const text of limited(texts, "--context")) {
     const found = /^([A-Za-z][\w.-]{0,79})=([\s\S]*)$/.exec(text);
     if (found === null)
-      throw new CotenantError("E_USAGE", `--context cannot be "${printable(text)}"`, {
-        hint: "write name=text, such as branch=login",
-      });
+      throw usageError(`--context cannot be "${printable(text)}"`, "write name=text, such as branch=login");
     context[found[1]!] = found[2]!;
   }
   return context;

@@ -1,6 +1,6 @@
-import { CotenantError, policyError } from "../../errors/cotenant-error";
+import { policyError } from "../../errors/cotenant-error";
 import { printable, type Ulid } from "../../kernel/ids";
-import { gitWords } from "../../platform/git-answers";
+import { gitFailed } from "../../platform/git-answers";
 import { CommittedIssues } from "./committed";
 import { IssueFolder } from "./folder";
 import { type IssueReader, usable } from "./reader";
@@ -22,7 +22,7 @@ export async function placeOfNewest(
   const ask = async (...args: string[]) => {
     const { status, stdout, stderr } = await git.run(args, { cwd: here.root, timeoutMs: 60_000 });
     if (status === 0) return new TextDecoder().decode(stdout);
-    throw new CotenantError("E_GIT", `Git cannot list branches: ${gitWords(stderr)}`);
+    throw gitFailed("Git cannot list branches", stderr);
   };
   const tips = new Map<string, string>();
   for (const line of (

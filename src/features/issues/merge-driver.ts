@@ -1,5 +1,6 @@
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { ISSUE_MERGE_DRIVER } from "../../identity/data-plane";
+import { SHELL_QUOTED, shellQuoted, shellUnquoted } from "../../kernel/printing";
 import type { Git } from "../../platform/git";
 import { gitWords } from "../../platform/git-answers";
 import type { Timers } from "../../platform/platform";
@@ -33,24 +34,23 @@ export interface Installation {
  * merge does: a driver that only fails would leave our side in the file, without a mark.
  */
 export function driverCommand({ node, program }: Installation): string {
-  const [runner, script] = [shellWord(node), shellWord(program)];
+  const [runner, script] = [driverWord(node), driverWord(program)];
   const cotenant = `cotenant() { if [ -x ${runner} ] && [ -f ${script} ]; then ${runner} ${script} "$@"; else command cotenant "$@"; fi; }`;
   const merge = "cotenant merge-issue --marker-size=%L -- %O %A %B %P %X %Y";
   const asText = "git merge-file -q --marker-size=%L -L ours -L base -L theirs %A %O %B";
   return `${cotenant}; ${merge} || { ! grep -q '^<<<<<<<' %A && ${asText}; } || exit 1`;
 }
 
-/** In single quotes; a percent sign doubled, because Git puts names in for those. */
-function shellWord(text: string): string {
-  return `'${text.replaceAll("'", "'\\''").replaceAll("%", "%%")}'`;
+/** A percent sign is doubled, because Git puts names in for those. */
+function driverWord(text: string): string {
+  return shellQuoted(text).replaceAll("%", "%%");
 }
 
 /** The installation that a registered command names; null for a command that is not ours. */
 export function installationIn(command: string): Installation | null {
-  const word = "'((?:[^']|'\\\\'')*)'";
-  const found = new RegExp(`if \\[ -x ${word} \\] && \\[ -f ${word} \\]`).exec(command);
+  const found = new RegExp(`if \\[ -x (${SHELL_QUOTED}) \\] && \\[ -f (${SHELL_QUOTED}) \\]`).exec(command);
   if (found === null) return null;
-  const plain = (text: string) => text.replaceAll("'\\''", "'").replaceAll("%%", "%");
+  const plain = (word: string) => shellUnquoted(word).replaceAll("%%", "%");
   return { node: plain(found[1]!), program: plain(found[2]!) };
 }
 

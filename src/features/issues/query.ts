@@ -226,7 +226,7 @@ async function blockersOf(workers: Workers, board: Board, row: number): Promise<
         shortId: board.shortId(needed),
         state: board.state(needed),
         title: board.isShown(needed) ? board.details(needed).title : null,
-        claimedBy: claimantOf(workers, id as Ulid),
+        claimedBy: claimantOf(workers, board.id(needed)),
       },
     ];
   });

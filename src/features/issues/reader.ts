@@ -1,5 +1,5 @@
 import { CotenantError, notFoundError } from "../../errors/cotenant-error";
-import type { Ulid, WorktreeId } from "../../kernel/ids";
+import { isUlid, type Ulid, type WorktreeId } from "../../kernel/ids";
 import type { Git } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
 import type { CachePlace } from "./cache/file";
@@ -83,6 +83,11 @@ export class IssueReader {
   /** An issue that can be read and has not been deleted, or the error a person can act on. */
   async get(id: Ulid): Promise<FoundIssue> {
     return usable(id, await this.find(id));
+  }
+
+  /** Of those that another issue names: what is no id is nobody's. */
+  async findNamed(names: readonly string[]): Promise<ReadonlyMap<string, FoundIssue | UnreadableIssue>> {
+    return this.findAll(names.filter(isUlid));
   }
 
   /** `inHead`: those of which HEAD may have the newest copy. Git is not asked about the others. */

@@ -7,7 +7,7 @@ const RANDOM_HALF = 10;
 const SHORTEST = 4;
 
 /** The shortest part of an id's random half that names it and no other. */
-export function shortId(id: Ulid, all: Iterable<Ulid>): string {
+export function shortId(id: string, all: Iterable<Ulid>): string {
   const own = id.slice(RANDOM_HALF);
   let length = SHORTEST;
   for (const other of all) {

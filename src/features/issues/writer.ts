@@ -1,7 +1,7 @@
 import type { Session } from "../../coordinator/session";
 import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import { isCount } from "../../kernel/bounds";
-import type { Ulid } from "../../kernel/ids";
+import { trusted, type Ulid } from "../../kernel/ids";
 import { issueKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { isRefusal, type Refusal } from "../../kernel/refusal";
@@ -333,7 +333,8 @@ export class IssueWriter {
     if (!written.replayed) return written.answer ?? [];
     const ids = written.record.result?.["issue_ids"];
     const made: Issue[] = [];
-    for (const id of Array.isArray(ids) ? ids : []) made.push((await this.#reader.get(id as Ulid)).issue);
+    for (const id of Array.isArray(ids) ? ids : [])
+      made.push((await this.#reader.get(trusted(String(id)))).issue);
     return made;
   }
 

@@ -2,15 +2,14 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { parseSignature, type Signature } from "../../git/commit";
 import { CommitReader } from "../../git/commits";
-import { ObjectDatabase } from "../../git/database";
+import { alternateObjects, type ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import { readRef } from "../../git/refs";
 import { decode, joinPath } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
-import { gitWords } from "../../platform/git-answers";
-import { freshSuffix } from "../../platform/hex";
+import { gitFailed } from "../../platform/git-answers";
 import { modesFor } from "../../store/layout";
-import { removeAll } from "../publish/agent-index";
+import { withObjectsApart } from "../publish/agent-index";
 import { isAncestor } from "../publish/catching-up";
 import type { CommitWriter } from "../publish/commit-writer";
 import type { LandEntry } from "./entry";
@@ -102,20 +101,18 @@ async function commitsOf(
   return told;
 }
 
+const GIT_ENV = { GIT_NO_REPLACE_OBJECTS: "1" };
+
 type Merged =
   | { readonly kind: "tree"; readonly tree: ObjectId }
   | Extract<Built, { readonly kind: "conflict" | "refused" }>;
 
-/** Git's own merge of two commits, with the repository's merge drivers. `apart`: where else it finds objects. */
+/** Git's own merge of two commits, with the repository's merge drivers. `env`: says where else it finds objects. */
 async function mergedTree(
   { surroundings, repository }: Workspace,
   [ours, theirs]: readonly [ObjectId, ObjectId],
-  apart: string | null = null,
+  env: Readonly<Record<string, string>> = GIT_ENV,
 ): Promise<Merged> {
-  const env = {
-    GIT_NO_REPLACE_OBJECTS: "1",
-    ...(apart === null ? {} : { GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(apart) }),
-  };
   const args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs];
   const { status, stdout, stderr } = await surroundings.git.run(["-c", "core.fsync=loose-object", ...args], {
     cwd: repository.worktreeRoot,
@@ -126,7 +123,7 @@ async function mergedTree(
   if (status === 0) return { kind: "tree", tree: tree.trim() };
   if (status === 1) return { kind: "conflict", paths: [...new Set(names.filter((name) => name !== ""))] };
   if (/unrelated histories/.test(stderr)) return unrelated({ surroundings, repository });
-  throw new CotenantError("E_GIT", `Git could not merge: ${gitWords(stderr)}`);
+  throw gitFailed("Git could not merge", stderr);
 }
 
 async function unrelated({
@@ -142,11 +139,6 @@ async function unrelated({
     message: `${message} in this clone, which is shallow`,
     hint: "fetch the whole history: git fetch --unshallow",
   };
-}
-
-/** As Git reads a list of directories. */
-function quoted(path: string): string {
-  return `"${path.replace(/[\\"]/g, (char) => `\\${char}`)}"`;
 }
 
 const NOBODY: Signature = { name: "cotenant", email: "cotenant@localhost", time: 0, zone: "+0000" };
@@ -166,7 +158,7 @@ async function replayed(
     return { kind: "refused", message: `it has ${commits.length} commits; ${MOST_REPLAYED} can be rebased` };
   const { workspace, objects, pen, lander } = tools;
   const authorship = await pen.authorship({ author: null, sign: false });
-  return apart(workspace, async (root, made) => {
+  const onTop = async (made: ObjectDatabase, env: Readonly<Record<string, string>>): Promise<Built> => {
     let tip = onto;
     for (const commit of commits) {
       const { tree, parents } = await objects.readCommit(commit.oid);
@@ -180,7 +172,7 @@ async function replayed(
       await made.flush();
       // What was written for the commit before must be found by the next Git.
       await objects.reveal();
-      const merged = await mergedTree(workspace, sides, root);
+      const merged = await mergedTree(workspace, sides, env);
       if (merged.kind !== "tree") return merged;
       if (merged.tree === tipTree) continue;
       const author = (await authorOf(objects, commit.oid)) ?? authorship.author;
@@ -189,26 +181,14 @@ async function replayed(
       tip = await pen.write(objects, { tree: merged.tree, parents: [tip], author, committer, message }, sign);
     }
     return tip === onto ? { kind: "contained" } : { kind: "candidate", commit: tip, makers: commits };
-  });
-}
-
-async function apart<T>(
-  { surroundings, repository, store }: Workspace,
-  act: (root: string, made: ObjectDatabase) => Promise<T>,
-): Promise<T> {
-  const { platform, git } = surroundings;
-  const { directory: mode } = modesFor(repository.config.sharedRepository);
-  const root = `${store.layout.agentIndex}/land-${freshSuffix(platform.random)}.objects`;
-  await platform.files.makeDirectory(store.layout.agentIndex, mode);
-  await platform.files.makeDirectory(root, mode);
-  const env = { GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(root), GIT_NO_REPLACE_OBJECTS: "1" };
-  const made = new ObjectDatabase(platform, git, { ...repository, apart: { root, env } });
-  try {
-    return await act(root, made);
-  } finally {
-    await made.close();
-    await removeAll(platform.files, root);
-  }
+  };
+  const { surroundings, repository, store } = workspace;
+  const { directory: directoryMode } = modesFor(repository.config.sharedRepository);
+  const at = { ...surroundings, directory: store.layout.agentIndex, directoryMode };
+  return withObjectsApart(at, repository, "land", onTop, (root) => ({
+    ...alternateObjects(root),
+    ...GIT_ENV,
+  }));
 }
 
 async function authorOf(objects: ObjectDatabase, commit: ObjectId): Promise<Signature | null> {

@@ -7,8 +7,8 @@ import { listWorktrees, type WorktreeEntry } from "../../identity/worktree-list"
 import { printable } from "../../kernel/ids";
 import { isPathKey, kindOf, pathOf } from "../../kernel/keys";
 import { sameParty } from "../../kernel/lease";
+import { shellWord } from "../../kernel/printing";
 import { type BranchUse, usesOf } from "../publish/branch-rules";
-import { typed } from "../publish/hint-words";
 import { machineOf, type Yard } from "../worktrees/place";
 import { hasHidden, underWayIn } from "../worktrees/removal-risk";
 import { isChanged, obstaclesIn } from "./obstacles";
@@ -63,7 +63,7 @@ export async function refuseUnfit(
   const underWay = await underWayIn(platform, gitDir);
   if (underWay !== null) throw unfit(entry, ref, `is in the middle of ${underWay}`, "finish it there");
   const isDirty = await isChanged(git, entry);
-  const where = typed(root);
+  const where = shellWord(root);
   if (isDirty === null)
     throw unfit(entry, ref, "cannot be read by Git", `look there: git -C ${where} status`);
   if (isDirty)

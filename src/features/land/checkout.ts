@@ -1,12 +1,12 @@
 import type { Coordinator } from "../../coordinator/contract";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError } from "../../errors/cotenant-error";
 import { CommitReader } from "../../git/commits";
 import type { ObjectId } from "../../git/object-name";
 import { joinPath } from "../../identity/path-text";
 import type { WorktreeEntry } from "../../identity/worktree-list";
-import { type Fact, type FactName, factId, parseFactName } from "../../kernel/facts";
-import { printable, type WorktreeId } from "../../kernel/ids";
+import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
+import { printable, trusted, type WorktreeId } from "../../kernel/ids";
 import { sameProcess } from "../../kernel/lease";
 import type { Descriptor, ProcessIdentity } from "../../platform/platform";
 import { modesFor } from "../../store/layout";
@@ -33,10 +33,6 @@ export interface CheckoutMove {
 
 const CHECKOUT = "land-checkout";
 
-function factName(worktreeId: WorktreeId): FactName {
-  return orThrow(parseFactName(`${CHECKOUT}:${worktreeId}`));
-}
-
 function toFact(move: CheckoutMove): Fact {
   const { root, gitDir, ref, old, new: next, lander } = move;
   return { root, git_dir: gitDir, ref, old, new: next, lander: { ...lander } };
@@ -48,7 +44,7 @@ function fromFact(name: FactName, fact: Fact): CheckoutMove | null {
   if (texts.some((text) => typeof text !== "string") || typeof lander !== "object" || lander === null)
     return null;
   return {
-    worktreeId: factId(name) as WorktreeId,
+    worktreeId: trusted(factId(name)),
     ...{ root: root as string, gitDir: gitDir as string, ref: ref as string },
     ...{ old: old as ObjectId, new: next as ObjectId, lander: lander as ProcessIdentity },
   };
@@ -245,7 +241,7 @@ async function note(
   await session.log(`land ${ref}`, {
     type: fact === null ? "land.checkout_settled" : "land.checkout_moving",
     payload: { worktree_id: worktreeId, ref, old, new: next },
-    facts: new Map([[factName(worktreeId), fact]]),
+    facts: new Map([[factName(CHECKOUT, worktreeId), fact]]),
   });
 }
 

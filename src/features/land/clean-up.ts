@@ -12,8 +12,8 @@ import { worktreeRecords } from "../worktrees/records";
 import { removeWorktree } from "../worktrees/removal";
 import { atRisk, isAsCommitted } from "../worktrees/removal-risk";
 import { underWriterLock } from "../worktrees/writer-lock";
-import type { LandDesk } from "./desk";
 import { entriesOf, type LandEntry } from "./entry";
+import type { LandRun } from "./land-run";
 import { shownBranch } from "./target";
 
 /**
@@ -21,31 +21,31 @@ import { shownBranch } from "./target";
  * its branch, if that is still what landed. Answers what it did, for people; what it leaves, it leaves for a reason that is
  * told as a note.
  */
-export async function cleanUp(desk: LandDesk, entry: LandEntry): Promise<string[]> {
-  const { parts, tell } = desk;
+export async function cleanUp(run: LandRun, entry: LandEntry): Promise<string[]> {
+  const { parts, tell } = run;
   const { workspace } = parts;
   const done: string[] = [];
   try {
     if ((await tipOf(workspace, entry.branch)) !== entry.commit) return done;
-    const wanted = await whyWanted(desk, entry);
+    const wanted = await whyWanted(run, entry);
     if (wanted !== null) {
       tell("note", `kept the branch ${shownBranch(entry.branch)}: ${wanted}`, entry);
       return done;
     }
-    await note(desk, entry);
-    const worktree = await worktreeOn(desk, entry);
+    await note(run, entry);
+    const worktree = await worktreeOn(run, entry);
     if (worktree !== null) {
-      const reason = await whyKept(desk, worktree);
+      const reason = await whyKept(run, worktree);
       if (reason !== null) {
         tell("note", `kept ${printable(worktree.root, 300)}: ${reason}`, entry);
         return done;
       }
-      await remove(desk, worktree);
+      await remove(run, worktree);
       done.push(`removed the worktree ${printable(worktree.root, 300)}`);
     }
-    if (await dropBranch(desk, entry)) done.push(`deleted the branch ${shownBranch(entry.branch)}`);
-    if (await dropRemoteBranch(desk, entry))
-      done.push(`deleted the branch ${shownBranch(entry.branch)} of ${printable(desk.remote ?? "", 100)}`);
+    if (await dropBranch(run, entry)) done.push(`deleted the branch ${shownBranch(entry.branch)}`);
+    if (await dropRemoteBranch(run, entry))
+      done.push(`deleted the branch ${shownBranch(entry.branch)} of ${printable(run.remote ?? "", 100)}`);
   } catch (error) {
     // It has landed, whatever becomes of the rest.
     if (!(error instanceof CotenantError)) throw error;
@@ -55,7 +55,7 @@ export async function cleanUp(desk: LandDesk, entry: LandEntry): Promise<string[
 }
 
 /** Null where the branch was only there to land. */
-async function whyWanted({ yard }: LandDesk, { entryId, branch }: LandEntry): Promise<string | null> {
+async function whyWanted({ yard }: LandRun, { entryId, branch }: LandEntry): Promise<string | null> {
   const { coordinator, config, surroundings, repository } = yard.workspace;
   const { values } = config;
   const main = await mainRef(
@@ -74,21 +74,21 @@ async function whyWanted({ yard }: LandDesk, { entryId, branch }: LandEntry): Pr
     : `it is in the queue for ${shownBranch(other.target)} as well`;
 }
 
-async function note({ yard }: LandDesk, { entryId, target, branch, commit }: LandEntry): Promise<void> {
+async function note({ yard }: LandRun, { entryId, target, branch, commit }: LandEntry): Promise<void> {
   await yard.session.log(`land ${target}`, {
     type: "land.cleaning",
     payload: { target, entry_id: entryId, branch, commit },
   });
 }
 
-async function worktreeOn({ yard }: LandDesk, { branch }: LandEntry): Promise<WorktreeEntry | null> {
+async function worktreeOn({ yard }: LandRun, { branch }: LandEntry): Promise<WorktreeEntry | null> {
   const { platform, git } = machineOf(yard);
   const all = await listWorktrees(platform, git, yard.workspace.repository);
   return all.find((one) => one.exists && one.branch === branchName(branch)) ?? null;
 }
 
 /** Null where nothing would be lost, and nobody is there. */
-async function whyKept({ yard }: LandDesk, worktree: WorktreeEntry): Promise<string | null> {
+async function whyKept({ yard }: LandRun, worktree: WorktreeEntry): Promise<string | null> {
   const { worktreeId, isMain, root } = worktree;
   const { coordinator, repository } = yard.workspace;
   if (isMain) return "it is the main worktree";
@@ -105,7 +105,7 @@ async function whyKept({ yard }: LandDesk, worktree: WorktreeEntry): Promise<str
   return risk.tips.length > 0 ? "it has commits that no branch leads to" : null;
 }
 
-async function remove({ yard }: LandDesk, worktree: WorktreeEntry): Promise<void> {
+async function remove({ yard }: LandRun, worktree: WorktreeEntry): Promise<void> {
   const { git } = machineOf(yard);
   const worktreeId = worktree.worktreeId!;
   const session = yard.session.elsewhere({ worktreeId, branch: worktree.branch });
@@ -118,7 +118,7 @@ async function remove({ yard }: LandDesk, worktree: WorktreeEntry): Promise<void
 }
 
 /** Git compares and deletes as one. */
-async function dropBranch({ yard }: LandDesk, { branch, commit }: LandEntry): Promise<boolean> {
+async function dropBranch({ yard }: LandRun, { branch, commit }: LandEntry): Promise<boolean> {
   const { platform, git } = machineOf(yard);
   const { repository } = yard.workspace;
   if ((await usesOf(platform, git, repository, branch)).length > 0) return false;
@@ -128,7 +128,7 @@ async function dropBranch({ yard }: LandDesk, { branch, commit }: LandEntry): Pr
   return (await git.run(args, { cwd: repository.worktreeRoot })).status === 0;
 }
 
-async function heldByOthers(yard: LandDesk["yard"], branch: string) {
+async function heldByOthers(yard: LandRun["yard"], branch: string) {
   const found = await yard.workspace.coordinator.list();
   return found.find(
     ({ lease, standing }) =>
@@ -136,10 +136,7 @@ async function heldByOthers(yard: LandDesk["yard"], branch: string) {
   );
 }
 
-async function dropRemoteBranch(
-  { parts, remote }: LandDesk,
-  { branch, commit }: LandEntry,
-): Promise<boolean> {
+async function dropRemoteBranch({ parts, remote }: LandRun, { branch, commit }: LandEntry): Promise<boolean> {
   if (remote === null) return false;
   const { workspace } = parts;
   const lease = `--force-with-lease=${branch}:${commit}`;

@@ -1,20 +1,20 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, protectedError } from "../../errors/cotenant-error";
+import { CotenantError, protectedError, retriesError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { decode } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import { newUlid } from "../../platform/new-ulid";
 import { tipOf } from "../publish/base";
 import { branchName, refuseBeside } from "../publish/branch-rules";
 import { pushUnderClaims } from "../publish/claim-push";
-import { typed } from "../publish/hint-words";
 import { remoteFor } from "../publish/push";
 import { hasLeft } from "./branch-mover";
 import { candidateOn } from "./candidate";
 import { checked } from "./candidate-checks";
-import { interrupted, type LandDesk, naming, queuedIn } from "./desk";
 import type { LandEntry } from "./entry";
 import { noteLanded, park } from "./entry-records";
+import { interrupted, type LandRun, naming, queuedIn } from "./land-run";
 import { notPushed } from "./landing";
 import { landedOutcome, parkedOutcome, refusalRejection, rejectionOf, waitingOutcome } from "./outcomes";
 import { queuePausedError, queuePauseOf } from "./queue-pause";
@@ -30,22 +30,22 @@ import { namedBranch, shownBranch } from "./target";
  * the forge takes, and when, is not known here.
  */
 export async function handOver(
-  desk: LandDesk,
+  run: LandRun,
   prefix: string,
 ): Promise<{ outcomes: readonly LandOutcome[]; stopped: CotenantError | null }> {
-  const { parts, target, remote } = desk;
+  const { parts, target, remote } = run;
   const outcomes: LandOutcome[] = [];
   let stopped: CotenantError | null = null;
-  const queue = await queuedIn(desk);
+  const queue = await queuedIn(run);
   // Before anything is checked for it.
   for (const { branch } of queue.length > 0 ? queue : [{ branch: "refs/heads/x" }]) handedRef(prefix, branch);
   try {
     const { tip } = await baseOf(parts.workspace, target, remote);
     for (const entry of queue) {
-      refuseStopped(desk);
+      refuseStopped(run);
       const pause = await queuePauseOf(parts.workspace, target);
       if (pause !== null) throw queuePausedError(pause);
-      const outcome = await one(desk, prefix, entry, tip);
+      const outcome = await one(run, prefix, entry, tip);
       if (outcome !== null) outcomes.push(outcome);
     }
   } catch (error) {
@@ -59,7 +59,7 @@ export async function handOver(
   };
 }
 
-function refuseStopped({ signal, lead, target }: LandDesk): void {
+function refuseStopped({ signal, lead, target }: LandRun): void {
   if (lead.lost !== null) throw lead.lost;
   if (signal.aborted) throw interrupted(target);
 }
@@ -69,16 +69,16 @@ function handedRef(prefix: string, branch: string): string {
 }
 
 async function one(
-  desk: LandDesk,
+  run: LandRun,
   prefix: string,
   entry: LandEntry,
   tip: ObjectId,
 ): Promise<LandOutcome | null> {
-  const { tools, parts, mover, yard, target, remote, tell } = desk;
+  const { tools, parts, mover, yard, target, remote, tell } = run;
   const ref = handedRef(prefix, entry.branch);
   const built = await naming(entry, () => candidateOn(tools, entry, tip));
-  const rejection = rejectionOf(entry, built, desk);
-  if (rejection !== null) return aside(desk, entry, rejection);
+  const rejection = rejectionOf(entry, built, run);
+  if (rejection !== null) return aside(run, entry, rejection);
   if (built.kind !== "candidate") {
     const facts = await mover.landedFacts(entry, { commit: null, ref: target, remote, isRemoteOnly: false });
     await noteLanded(yard.session, entry, { ref: target, new: null, contained: true }, facts);
@@ -89,35 +89,35 @@ async function one(
   const refusal = await naming(entry, () =>
     refusalOf(parts.workspace, tools.objects, entry, { onto: tip, ...built }),
   );
-  if (refusal !== null) return aside(desk, entry, refusalRejection(entry, refusal, desk));
+  if (refusal !== null) return aside(run, entry, refusalRejection(entry, refusal, run));
   if (parts.workspace.config.values["land.checks"].length > 0) {
     tell("checking", `checking ${shownBranch(entry.branch)} as ${commit.slice(0, 12)}`, entry);
     const { workspace, commands } = parts;
-    const { room, signal, usualTarget } = desk;
+    const { room, signal, usualTarget } = run;
     const asked = { workspace, commands, room, signal, usualTarget, onStart: () => {} };
     const verdict = await checked(asked, entry, { base: tip, commit });
-    refuseStopped(desk);
-    if (verdict.kind === "rejected") return aside(desk, entry, verdict.rejection);
+    refuseStopped(run);
+    if (verdict.kind === "rejected") return aside(run, entry, verdict.rejection);
   }
-  return put(desk, entry, ref, commit);
+  return put(run, entry, ref, commit);
 }
 
 async function put(
-  desk: LandDesk,
+  run: LandRun,
   entry: LandEntry,
   ref: string,
   commit: ObjectId,
 ): Promise<LandOutcome | null> {
-  const { parts, mover, yard, claims, remote, target, tell } = desk;
+  const { parts, mover, yard, claims, remote, target, tell } = run;
   const { workspace } = parts;
   const old = await tipOf(workspace, ref);
-  if (old === null) await refuseTaken(desk, ref);
-  else await refuseForeign(desk, entry, ref, old);
+  if (old === null) await refuseTaken(run, ref);
+  else await refuseForeign(run, entry, ref, old);
   // Before the entry leaves the queue: what the remote does not have was not handed over (PROTOCOL 37).
   if (remote !== null) {
     const theirs = await remoteTip(workspace, remote, ref);
-    if (theirs !== null && theirs !== old) await refuseForeign(desk, entry, ref, theirs);
-    await desk.tools.objects.flush();
+    if (theirs !== null && theirs !== old) await refuseForeign(run, entry, ref, theirs);
+    await run.tools.objects.flush();
     const wanted = {
       remote,
       ref,
@@ -136,34 +136,27 @@ async function put(
     throw attempt.error;
   }
   if (attempt.kind !== "committed")
-    throw new CotenantError(
-      "E_RETRIES_EXHAUSTED",
-      `${shownBranch(ref)} was moved by somebody else meanwhile`,
-      {
-        hint: "run it again",
-        data: { ref },
-      },
-    );
+    throw retriesError(`${shownBranch(ref)} was moved by somebody else meanwhile`, "run it again", { ref });
   tell("landed", `put ${shownBranch(entry.branch)} at ${shownBranch(ref)} as ${commit.slice(0, 12)}`, entry);
-  const open = `gh pr create --base ${typed(branchName(target))} --head ${typed(branchName(ref))} --fill`;
+  const open = `gh pr create --base ${shellWord(branchName(target))} --head ${shellWord(branchName(ref))} --fill`;
   // A pull request is made of what the forge has.
   const next =
     remote === null
-      ? `push it (git push ${await remoteToType(workspace, target)} ${typed(branchName(ref))}), then: ${open}`
+      ? `push it (git push ${await remoteToType(workspace, target)} ${shellWord(branchName(ref))}), then: ${open}`
       : open;
   return { ...landedOutcome(entry, { commit, ref }), hint: next };
 }
 
 async function remoteToType(workspace: Workspace, target: string): Promise<string> {
   try {
-    return typed(await remoteFor(workspace, null, target));
+    return shellWord(await remoteFor(workspace, null, target));
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
     return "<remote>";
   }
 }
 
-async function refuseTaken({ parts }: LandDesk, ref: string): Promise<void> {
+async function refuseTaken({ parts }: LandRun, ref: string): Promise<void> {
   const { surroundings, repository } = parts.workspace;
   try {
     await refuseBeside(surroundings.git, repository.worktreeRoot, ref);
@@ -177,7 +170,7 @@ const ANOTHER_PREFIX = "name another prefix with --as-branch, or rename that bra
 
 /** What somebody else has put under that name is not replaced. */
 async function refuseForeign(
-  { parts }: LandDesk,
+  { parts }: LandRun,
   { branch }: LandEntry,
   ref: string,
   at: ObjectId,
@@ -195,8 +188,8 @@ async function refuseForeign(
   );
 }
 
-async function aside(desk: LandDesk, entry: LandEntry, rejection: Rejection): Promise<LandOutcome | null> {
-  const { yard, parts, tell } = desk;
+async function aside(run: LandRun, entry: LandEntry, rejection: Rejection): Promise<LandOutcome | null> {
+  const { yard, parts, tell } = run;
   const at = new Date(parts.workspace.surroundings.platform.clock.wallMs()).toISOString();
   if (!(await park(yard.session, entry, rejection, at))) return null;
   tell("parked", `put aside ${shownBranch(entry.branch)}: ${rejection.message}`, entry);

@@ -1,9 +1,9 @@
 import { sharesClaims } from "../../config/shared-claims";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
-import { issueKey, type LeaseKey } from "../../kernel/keys";
+import { issueKeyOf, type LeaseKey } from "../../kernel/keys";
 import { landingRightId } from "../../kernel/landing-right";
 import type { Lease } from "../../kernel/lease";
 import { shownBranch } from "./target";
@@ -11,7 +11,7 @@ import { shownBranch } from "./target";
 /** What the right to land on a target is claimed as, the same in every clone. */
 function landingRightKey(workspace: Workspace, target: string): LeaseKey {
   const { digest } = workspace.surroundings.platform;
-  return orThrow(issueKey(landingRightId(digest.sha256(target))));
+  return issueKeyOf(landingRightId(digest.sha256(target)));
 }
 
 /**

@@ -2,16 +2,16 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { printable } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import { newUlid } from "../../platform/new-ulid";
 import { tipOf } from "../publish/base";
 import { isAncestor } from "../publish/catching-up";
 import { pushUnderClaims } from "../publish/claim-push";
-import { typed } from "../publish/hint-words";
 import type { PushResult } from "../publish/push";
 import { hasLeft } from "./branch-mover";
-import { type LandDesk, queuedIn } from "./desk";
 import type { LandEntry, Underway } from "./entry";
 import { noteLanded, noteUnderway } from "./entry-records";
+import { type LandRun, queuedIn } from "./land-run";
 import { queuePausedError, queuePauseOf } from "./queue-pause";
 import { type Base, baseOf, remoteTip } from "./remote-tip";
 import { shownBranch } from "./target";
@@ -29,12 +29,12 @@ export type Landing = LandedNow | "again" | "left";
 export class TargetLander {
   #base: Base | null = null;
 
-  constructor(private readonly desk: LandDesk) {}
+  constructor(private readonly landRun: LandRun) {}
 
   /** Where the target is; and what a lander that died had pushed already has landed. */
   async start(onLanded: (entry: LandEntry, commit: ObjectId, isRemoteOnly: boolean) => void): Promise<Base> {
-    const { remote, target, parts } = this.desk;
-    for (const entry of await queuedIn(this.desk)) {
+    const { remote, target, parts } = this.landRun;
+    for (const entry of await queuedIn(this.landRun)) {
       const { underway } = entry;
       if (underway === null || underway.ref !== target) continue;
       if (underway.remote !== remote) throw await notAsked(parts.workspace, entry, underway);
@@ -48,7 +48,7 @@ export class TargetLander {
   }
 
   async base(): Promise<Base> {
-    const { parts, target, remote } = this.desk;
+    const { parts, target, remote } = this.landRun;
     this.#base = await baseOf(parts.workspace, target, remote);
     return this.#base;
   }
@@ -60,14 +60,14 @@ export class TargetLander {
   }
 
   async refusePaused(): Promise<void> {
-    const { parts, target } = this.desk;
+    const { parts, target } = this.landRun;
     const pause = await queuePauseOf(parts.workspace, target);
     if (pause !== null) throw queuePausedError(pause);
   }
 
   /** An entry that the target has already. */
   async contained(entry: LandEntry): Promise<LandedNow | "left"> {
-    const { mover, yard, target, remote } = this.desk;
+    const { mover, yard, target, remote } = this.landRun;
     const facts = await mover.landedFacts(entry, {
       ...{ commit: null, ref: target, isRemoteOnly: false },
       remote: this.isAhead ? null : remote,
@@ -77,12 +77,12 @@ export class TargetLander {
   }
 
   async land(entry: LandEntry, commit: ObjectId, tip: ObjectId): Promise<Landing> {
-    const { remote } = this.desk;
+    const { remote } = this.landRun;
     return remote === null ? this.#here(entry, commit, tip) : this.#there(entry, commit, remote);
   }
 
   async #here(entry: LandEntry, commit: ObjectId, tip: ObjectId): Promise<Landing> {
-    const { mover, target } = this.desk;
+    const { mover, target } = this.landRun;
     const landed = { commit, ref: target, remote: null, isRemoteOnly: false };
     const attempt = await mover.move(entry, { ref: target, old: tip, next: commit }, landed);
     if (attempt.kind === "committed") return { commit, isRemoteOnly: false };
@@ -93,7 +93,7 @@ export class TargetLander {
 
   /** The remote decides. The push is on record before it is made; what became of it can be asked (PROTOCOL 35). */
   async #there(entry: LandEntry, commit: ObjectId, remote: string): Promise<Landing> {
-    const { parts, yard, claims, target, tools } = this.desk;
+    const { parts, yard, claims, target, tools } = this.landRun;
     await this.refusePaused();
     if (!(await noteUnderway(yard.session, entry, { remote, ref: target, commit }))) return "again";
     await tools.objects.flush();
@@ -123,7 +123,7 @@ export class TargetLander {
 
   /** The remote has it: the target here goes along if it can. */
   async #follow(entry: LandEntry, commit: ObjectId): Promise<LandedNow> {
-    const { mover, target, remote, yard, parts } = this.desk;
+    const { mover, target, remote, yard, parts } = this.landRun;
     const { local } = await this.#localNow(commit);
     if (local !== "apart") {
       try {
@@ -144,7 +144,7 @@ export class TargetLander {
   }
 
   async #localNow(commit: ObjectId): Promise<{ readonly local: ObjectId | null | "apart" }> {
-    const { parts, target } = this.desk;
+    const { parts, target } = this.landRun;
     const local = await tipOf(parts.workspace, target);
     if (local === null || (await isAncestor(parts.workspace, local, commit))) return { local };
     return { local: "apart" };
@@ -165,7 +165,7 @@ async function notAsked(
     "E_DIVERGED",
     `${shownBranch(branch)} was being pushed to ${shownBranch(target)} of ${name}, and nobody has asked yet what became of it`,
     {
-      hint: isThere ? `ask, and go on: cotenant land run --push --remote ${typed(remote)}` : gone,
+      hint: isThere ? `ask, and go on: cotenant land run --push --remote ${shellWord(remote)}` : gone,
       data: { branch, target, remote },
     },
   );
@@ -178,7 +178,7 @@ export function notPushed(target: string, remote: string, result: PushResult): C
   const hint =
     result.result === "failed" && result.hint !== undefined
       ? result.hint
-      : `see what it says, then run the queue again, which finds out what became of it: cotenant land run --push --remote ${typed(remote)}`;
+      : `see what it says, then run the queue again, which finds out what became of it: cotenant land run --push --remote ${shellWord(remote)}`;
   return new CotenantError(
     code,
     `nothing landed on ${shownBranch(target)}: ${printable(remote, 100)} ${what}: ${why}`,

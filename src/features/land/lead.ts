@@ -1,6 +1,6 @@
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, orThrow, saysLost } from "../../errors/cotenant-error";
 import { refKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import type { Descriptor } from "../../platform/platform";
@@ -58,7 +58,7 @@ export class Lead {
         await this.session.heartbeat(refs);
       } catch (error) {
         // A store that is busy, or a remote that is away, is asked again; the commit point decides.
-        if (!(error instanceof CotenantError) || !LOST.includes(error.code)) continue;
+        if (!saysLost(error)) continue;
         this.lost = error;
         onLost();
         return;
@@ -80,8 +80,6 @@ export class Lead {
     }
   }
 }
-
-const LOST: readonly string[] = ["E_NOT_FOUND", "E_FENCING_MISMATCH", "E_LOCK_EXPIRED", "E_LOCK_NOT_HELD"];
 
 /** Refused with the holder's name, unless it is to be waited for. */
 export async function takeLead(

@@ -2,16 +2,16 @@ import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import type { Ulid } from "../../kernel/ids";
 import { printable } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import { pause } from "../publish/branch-pusher";
 import { branchName } from "../publish/branch-rules";
-import { typed } from "../publish/hint-words";
 import { settleIntents } from "../publish/settlement";
 import { candidateOn } from "./candidate";
 import { checked } from "./candidate-checks";
 import { cleanUp } from "./clean-up";
-import { interrupted, type LandDesk, naming, queuedIn } from "./desk";
 import type { LandEntry } from "./entry";
 import { park } from "./entry-records";
+import { interrupted, type LandRun, naming, queuedIn } from "./land-run";
 import { TargetLander } from "./landing";
 import { landedOutcome, parkedOutcome, refusalRejection, rejectionOf, waitingOutcome } from "./outcomes";
 import type { Base } from "./remote-tip";
@@ -41,8 +41,8 @@ export class LandLoop {
   #misses = 0;
   #moves = 0;
 
-  constructor(private readonly desk: LandDesk) {
-    this.#lander = new TargetLander(desk);
+  constructor(private readonly landRun: LandRun) {
+    this.#lander = new TargetLander(landRun);
   }
 
   async run(): Promise<{ outcomes: readonly LandOutcome[]; stopped: CotenantError | null }> {
@@ -55,7 +55,7 @@ export class LandLoop {
     } finally {
       await this.#end(this.#checks);
     }
-    for (const entry of await queuedIn(this.desk))
+    for (const entry of await queuedIn(this.landRun))
       if (!this.#outcomes.has(entry.entryId)) this.#outcomes.set(entry.entryId, waitingOutcome(entry));
     const outcomes = [...this.#outcomes.values()].sort((a, b) => (a.entryId < b.entryId ? -1 : 1));
     return { outcomes, stopped };
@@ -65,10 +65,10 @@ export class LandLoop {
     const base = await this.#lander.start((entry, commit, isRemoteOnly) =>
       this.#outcomes.set(
         entry.entryId,
-        landedOutcome(entry, { commit, ref: this.desk.target, isRemoteOnly }),
+        landedOutcome(entry, { commit, ref: this.landRun.target, isRemoteOnly }),
       ),
     );
-    const train = new Speculation(base.tip, this.desk.parallel);
+    const train = new Speculation(base.tip, this.landRun.parallel);
     for (;;) {
       this.#refuseStopped();
       const queue = await this.#queue(train);
@@ -82,7 +82,7 @@ export class LandLoop {
 
   /** What waits now. Where somebody has taken an entry out that others stand on, those are built anew. */
   async #queue(train: Speculation): Promise<LandEntry[]> {
-    const queue = await queuedIn(this.desk);
+    const queue = await queuedIn(this.landRun);
     this.#known.clear();
     for (const entry of queue) this.#known.set(entry.entryId, entry);
     if (train.slots.some(({ entryId }) => !this.#known.has(entryId))) {
@@ -97,11 +97,11 @@ export class LandLoop {
   }
 
   async #build(train: Speculation, entry: LandEntry, onto: ObjectId): Promise<void> {
-    const { tools, parts } = this.desk;
+    const { tools, parts } = this.landRun;
     const built = await naming(entry, () => candidateOn(tools, entry, onto));
     const add = (commit: ObjectId | null, verdict: Verdict) =>
       train.add({ entryId: entry.entryId, commit, verdict });
-    const rejection = rejectionOf(entry, built, this.desk);
+    const rejection = rejectionOf(entry, built, this.landRun);
     if (rejection !== null) return add(null, { kind: "rejected", rejection });
     if (built.kind !== "candidate") return add(null, { kind: "contained" });
     // Every Git that looks at it finds it; nothing refers to it yet.
@@ -110,7 +110,7 @@ export class LandLoop {
       refusalOf(parts.workspace, tools.objects, entry, { onto, ...built }),
     );
     if (refusal !== null)
-      return add(null, { kind: "rejected", rejection: refusalRejection(entry, refusal, this.desk) });
+      return add(null, { kind: "rejected", rejection: refusalRejection(entry, refusal, this.landRun) });
     if (parts.workspace.config.values["land.checks"].length === 0)
       return add(built.commit, { kind: "passed" });
     add(built.commit, { kind: "pending" });
@@ -122,11 +122,11 @@ export class LandLoop {
     entry: LandEntry,
     at: { readonly base: ObjectId; readonly commit: ObjectId },
   ): void {
-    const { parts, room, tell } = this.desk;
+    const { parts, room, tell } = this.landRun;
     const controller = new AbortController();
     let isTold = false;
     const { workspace, commands } = parts;
-    const { usualTarget } = this.desk;
+    const { usualTarget } = this.landRun;
     const asked = {
       ...{ workspace, commands, room, usualTarget },
       signal: controller.signal,
@@ -150,7 +150,7 @@ export class LandLoop {
 
   /** The first one has its verdict. */
   async #settle(train: Speculation, slot: Slot, rejection: Rejection | null): Promise<void> {
-    const { yard, tell, parts, target, clean } = this.desk;
+    const { yard, tell, parts, target, clean } = this.landRun;
     const entry = this.#entry(slot.entryId);
     if (rejection !== null) {
       const at = new Date(parts.workspace.surroundings.platform.clock.wallMs()).toISOString();
@@ -173,16 +173,16 @@ export class LandLoop {
     if (slot.commit === null) train.left();
     else train.landed();
     if (landed === "left") return;
-    const cleaned = clean ? await cleanUp(this.desk, entry) : [];
+    const cleaned = clean ? await cleanUp(this.landRun, entry) : [];
     this.#outcomes.set(entry.entryId, landedOutcome(entry, { ...landed, ref: target }, cleaned));
     const as = landed.commit === null ? "nothing to land" : `as ${landed.commit.slice(0, 12)}`;
-    const only = landed.isRemoteOnly ? `, on ${this.desk.remote} only` : "";
+    const only = landed.isRemoteOnly ? `, on ${this.landRun.remote} only` : "";
     tell("landed", `landed ${shownBranch(entry.branch)} ${as}${only}`, entry);
   }
 
   /** The target has moved under our hands: everything is built anew on where it is now. */
   async #again(train: Speculation): Promise<void> {
-    const { parts, yard, mover, target, tell } = this.desk;
+    const { parts, yard, mover, target, tell } = this.landRun;
     const most = parts.workspace.config.values["publish.retries"];
     if (++this.#misses > most)
       throw await neverStill(parts.workspace, target, { tries: this.#misses, moves: this.#moves });
@@ -199,9 +199,9 @@ export class LandLoop {
 
   /** What has landed here without a push goes with the next one; where nothing else lands, nobody would know. */
   #tellUnpushed(): void {
-    const { remote, target, tell } = this.desk;
+    const { remote, target, tell } = this.landRun;
     if (remote === null || !this.#lander.isAhead) return;
-    const push = `git push ${typed(remote)} ${typed(branchName(target))}`;
+    const push = `git push ${shellWord(remote)} ${shellWord(branchName(target))}`;
     const name = shownBranch(target);
     tell(
       "note",
@@ -222,7 +222,7 @@ export class LandLoop {
   }
 
   async #wait(): Promise<void> {
-    const { signal, parts } = this.desk;
+    const { signal, parts } = this.landRun;
     const sleep = parts.workspace.surroundings.platform.timers.sleep(LOOK_EVERY_MS);
     const wake = () => sleep.wake();
     this.#wake = wake;
@@ -233,7 +233,7 @@ export class LandLoop {
   }
 
   #refuseStopped(): void {
-    const { signal, lead, target } = this.desk;
+    const { signal, lead, target } = this.landRun;
     if (this.#failure !== null) throw this.#failure;
     if (lead.lost !== null) throw lead.lost;
     if (signal.aborted) throw interrupted(target);

@@ -1,6 +1,6 @@
 import type { ObjectId } from "../../git/object-name";
 import { printable } from "../../kernel/ids";
-import { parseTrailers, type Trailer, trailerLines } from "../hooks/trailers";
+import { parseTrailers, type Trailer, trailerLines, uniqueBy } from "../hooks/trailers";
 import { branchName } from "../publish/branch-rules";
 import { cleanMessage, withLines } from "../publish/message";
 import type { LandEntry } from "./entry";
@@ -59,10 +59,10 @@ export function squashMessage(
   const said = entry.message ?? messageOf(entry, commits);
   const read = commits.map(({ message }) => parseTrailers(message));
   const { agentId, worktreeId } = lander;
-  const issues = once([
-    ...read.flatMap((one) => one.issues.filter(({ leaseId }) => leaseId !== null)),
-    ...lander.rights,
-  ]);
+  const issues = uniqueBy(
+    [...read.flatMap((one) => one.issues.filter(({ leaseId }) => leaseId !== null)), ...lander.rights],
+    ({ issueId, leaseId }) => `${issueId} ${leaseId}`,
+  );
   const leases = read.flatMap((one) => one.leases);
   const authors = [...new Set(commits.map((one) => one.author))].filter((one) => one !== author);
   return withLines(own(said), [
@@ -101,8 +101,4 @@ export function replayedMessage(entry: LandEntry, commit: Told, lander: Lander):
   const message = said === "" ? `Land ${branchName(entry.branch)}` : said;
   const rights = trailerLines({ agentId: null, worktreeId: null, issues: lander.rights });
   return withLines(message, [...landedLines(entry, commit.oid), ...rights]);
-}
-
-function once(issues: readonly Trailer[]): Trailer[] {
-  return [...new Map(issues.map((one) => [`${one.issueId} ${one.leaseId}`, one])).values()];
 }

@@ -1,7 +1,7 @@
 import { givenReason } from "../../coordinator/requests";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { usageError } from "../../errors/cotenant-error";
 import { issuesIn } from "../issues/desk";
 import { meantId } from "../issues/meant";
 import { claimFenceIn } from "../publish/operations";
@@ -37,7 +37,9 @@ export interface AddRequest extends Omit<EnqueueRequest, "issueId"> {
   readonly issue?: string | null | undefined;
 }
 
-export interface RunRequest extends Omit<LandOptions, "push"> {
+export interface RunRequest extends Omit<LandOptions, "push" | "only"> {
+  /** Only these entries, by their ids or branches; all others stay. */
+  readonly only?: readonly string[] | undefined;
   /** Land on the remote first: on the usual one (true, null), or on the one named. */
   readonly push?: boolean | string | null | undefined;
 }
@@ -114,9 +116,7 @@ export const land = {
     const { only, parallel = null } = request;
     const named = await Promise.all((only ?? []).map((word) => meantEntry(workspace, word, target)));
     if (parallel !== null && !(parallel >= 1 && parallel <= 8))
-      throw new CotenantError("E_USAGE", `--parallel takes 1 to 8, not ${parallel}`, {
-        hint: "for example --parallel 2",
-      });
+      throw usageError(`--parallel takes 1 to 8, not ${parallel}`, "for example --parallel 2");
     return runQueue(parts, {
       ...{ ...request, target },
       only: only === undefined ? undefined : named.map(({ entryId }) => entryId),

@@ -1,8 +1,9 @@
 import type { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { printable } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import { branchName } from "../publish/branch-rules";
-import { others, typed } from "../publish/hint-words";
+import { others } from "../publish/hint-words";
 import type { Built } from "./candidate";
 import type { LandEntry } from "./entry";
 import type { LandOutcome } from "./report";
@@ -60,15 +61,15 @@ export function retrying(
 }
 
 function named({ branch, target }: Pick<LandEntry, "branch" | "target">, usualTarget: string): string {
-  const where = target === usualTarget ? "" : ` --target ${typed(branchName(target))}`;
-  return `${typed(branchName(branch))}${where}`;
+  const where = target === usualTarget ? "" : ` --target ${shellWord(branchName(target))}`;
+  return `${shellWord(branchName(branch))}${where}`;
 }
 
 /** What makes the branch fit for its target. By rebase its own commits have to change: a merge would be left out again. */
 function bringingIn({ branch, target, method }: LandEntry, { remote }: Destination): string {
-  const [own, onto] = [typed(branchName(branch)), typed(branchName(target))];
-  const there = remote === null ? onto : typed(`${remote}/${branchName(target)}`);
-  const fetched = remote === null ? "" : `git fetch ${typed(remote)} && `;
+  const [own, onto] = [shellWord(branchName(branch)), shellWord(branchName(target))];
+  const there = remote === null ? onto : shellWord(`${remote}/${branchName(target)}`);
+  const fetched = remote === null ? "" : `git fetch ${shellWord(remote)} && `;
   return method === "rebase"
     ? `rebase the branch (${fetched}git rebase ${there} ${own})`
     : `bring the target into the branch (there: ${fetched}git merge ${there})`;

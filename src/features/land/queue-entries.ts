@@ -4,9 +4,9 @@ import { CotenantError, limitError, notFoundError, usageError } from "../../erro
 import type { ObjectId } from "../../git/object-name";
 import type { Fact, FactName } from "../../kernel/facts";
 import { makeUlid, printable, ulidIn, ulidTimeMs } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import { tipOf } from "../publish/base";
 import { branchName, refuseLedger } from "../publish/branch-rules";
-import { typed } from "../publish/hint-words";
 import {
   entriesIn,
   entriesOf,
@@ -156,8 +156,8 @@ async function refuseUnlandable(workspace: Workspace, branch: string, target: st
 async function bringingHere(workspace: Workspace, name: string): Promise<string> {
   const own = name.slice(name.indexOf("/") + 1);
   if ((await tipOf(workspace, `refs/remotes/${name}`)) !== null)
-    return `make a branch of it: git branch ${typed(own)} ${typed(name)}; then: cotenant land add ${typed(own)}`;
-  return `'git branch' shows those that there are; one of the remote's: git branch ${typed(name)} ${typed(`origin/${name}`)}`;
+    return `make a branch of it: git branch ${shellWord(own)} ${shellWord(name)}; then: cotenant land add ${shellWord(own)}`;
+  return `'git branch' shows those that there are; one of the remote's: git branch ${shellWord(name)} ${shellWord(`origin/${name}`)}`;
 }
 
 /** Entries with a method that is none could not be read back. */

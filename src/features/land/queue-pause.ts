@@ -3,8 +3,9 @@ import { givenReason } from "../../coordinator/requests";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
-import { type Fact, type FactName, type FactRecord, parseFactName } from "../../kernel/facts";
+import { type FactName, type FactRecord, parseFactName } from "../../kernel/facts";
 import { printable } from "../../kernel/ids";
+import { pauseToFact } from "../../kernel/pause";
 import { requireLander } from "./allowance";
 import { entriesIn, LANDING, type LandEntry, pushesUnderWay } from "./entry";
 import { shownBranch } from "./target";
@@ -43,10 +44,6 @@ export async function queuePauseOf(workspace: Workspace, target: string): Promis
     await coordinator.facts({ names: [queuePauseName(workspace, target)] }),
     target,
   );
-}
-
-function pauseToFact({ target, agentId, at, reason }: QueuePause): Fact {
-  return { target, agent_id: agentId, at, reason };
 }
 
 export function queuePausedError(pause: QueuePause): CotenantError {
@@ -90,7 +87,7 @@ export async function pauseQueue(
       return {
         type: "land.paused",
         payload: { target, paused_by: agentId, reason },
-        facts: new Map([[name, pauseToFact(standing)]]),
+        facts: new Map([[name, { target, ...pauseToFact(standing) }]]),
         answer: true,
       };
     },

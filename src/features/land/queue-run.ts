@@ -2,7 +2,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, usageError } from "../../errors/cotenant-error";
 import { ObjectDatabase } from "../../git/database";
 import { RefWriter } from "../../git/refs";
-import { printable, type Ulid } from "../../kernel/ids";
+import { printable } from "../../kernel/ids";
 import { tipOf } from "../publish/base";
 import { ClaimsUnder, claimTrailers } from "../publish/claims";
 import { CommitWriter } from "../publish/commit-writer";
@@ -16,9 +16,9 @@ import { BranchMover } from "./branch-mover";
 import type { CandidateTools } from "./candidate";
 import { clearOutputs } from "./candidate-checks";
 import { settleCheckouts } from "./checkout";
-import { type LandDesk, queuedIn } from "./desk";
 import { entriesOf } from "./entry";
 import { handOver } from "./handing-over";
+import { type LandRun, queuedIn } from "./land-run";
 import { type Lead, takeLead } from "./lead";
 import { LandLoop } from "./loop";
 import { retrying } from "./outcomes";
@@ -84,7 +84,7 @@ const NO_CHECKS =
 async function withDesk(
   parts: LandParts,
   options: LandOptions,
-  at: Pick<LandDesk, "yard" | "target" | "remote" | "lead" | "tell" | "signal" | "usualTarget">,
+  at: Pick<LandRun, "yard" | "target" | "remote" | "lead" | "tell" | "signal" | "usualTarget">,
 ): Promise<LandReport> {
   const { workspace, session } = parts;
   const { platform, git } = workspace.surroundings;
@@ -92,7 +92,7 @@ async function withDesk(
   const objects = new ObjectDatabase(platform, git, workspace.repository);
   const refs = new RefWriter(platform, git, workspace.repository, `land: by ${session.actor.agentId}`);
   const room = new ScratchRoom(at.yard, parts.commands, (line) => at.tell("note", line));
-  const desk: LandDesk = {
+  const run: LandRun = {
     ...at,
     parts,
     tools: toolsOf(parts, objects, at.lead),
@@ -101,14 +101,14 @@ async function withDesk(
     room,
     parallel: Math.min(8, Math.max(1, options.parallel ?? values["land.parallel"])),
     clean: options.clean ?? values["land.clean"],
-    only: options.only === undefined ? null : (options.only as readonly Ulid[]),
+    only: options.only ?? null,
   };
   try {
     if (values["land.checks"].length === 0) at.tell("note", NO_CHECKS);
     const prefix = options.asBranch ?? null;
     const { outcomes, stopped } =
-      prefix === null ? await new LandLoop(desk).run() : await handOver(desk, prefix);
-    return report(desk, outcomes, stopped);
+      prefix === null ? await new LandLoop(run).run() : await handOver(run, prefix);
+    return report(run, outcomes, stopped);
   } finally {
     await room.close();
     await Promise.all([refs.close(), objects.close()]);
@@ -132,7 +132,7 @@ function toolsOf(
 }
 
 async function report(
-  { parts, target, remote }: LandDesk,
+  { parts, target, remote }: LandRun,
   outcomes: readonly LandOutcome[],
   stopped: CotenantError | null,
 ): Promise<LandReport> {
@@ -180,14 +180,14 @@ export function refuseUntrusted(workspace: Workspace): void {
   );
 }
 
-function teller({ onProgress }: LandOptions): LandDesk["tell"] {
+function teller({ onProgress }: LandOptions): LandRun["tell"] {
   return (kind, text, entry) =>
     onProgress?.({ kind, text, entryId: entry?.entryId ?? null, branch: entry?.branch ?? null });
 }
 
 async function dryRun(
   parts: LandParts,
-  { target, remote, usualTarget }: Pick<LandDesk, "target" | "remote" | "usualTarget">,
+  { target, remote, usualTarget }: Pick<LandRun, "target" | "remote" | "usualTarget">,
   options: LandOptions,
 ): Promise<LandReport> {
   const { workspace } = parts;
@@ -197,7 +197,7 @@ async function dryRun(
     workspace.repository,
   );
   try {
-    const only = options.only === undefined ? null : (options.only as readonly Ulid[]);
+    const only = options.only ?? null;
     const queue = await queuedIn({ parts, target, only });
     const { tip } = await baseOf(workspace, target, remote);
     const entries = await plannedOutcomes(toolsOf(parts, objects, null), queue, tip, { remote, usualTarget });

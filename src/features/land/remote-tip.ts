@@ -3,11 +3,11 @@ import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { decode } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
 import { isCutOff } from "../../platform/git";
 import { tipOf } from "../publish/base";
 import { branchName } from "../publish/branch-rules";
 import { fetchedTip, isAncestor } from "../publish/catching-up";
-import { typed } from "../publish/hint-words";
 import { silent } from "../publish/push";
 import { noTarget, shownBranch } from "./target";
 
@@ -40,7 +40,7 @@ function apart(target: string, remote: string, isAhead: boolean): CotenantError 
     ? `has commits that ${there} lacks, and that did not land there`
     : `and ${there} have diverged`;
   return new CotenantError("E_DIVERGED", `${name} ${what}`, {
-    hint: `look at them: git log ${typed(`${remote}/${branchName(target)}..${branchName(target)}`)}; push them or move them to a branch of their own, then run it again`,
+    hint: `look at them: git log ${shellWord(`${remote}/${branchName(target)}..${branchName(target)}`)}; push them or move them to a branch of their own, then run it again`,
     data: { target, remote },
   });
 }

@@ -22,8 +22,8 @@ export interface LandParts {
 export interface LandOptions {
   /** Null: as the configuration says. */
   readonly target?: string | null | undefined;
-  /** Only these entries, by their ids or branches; all others stay. */
-  readonly only?: readonly string[] | undefined;
+  /** Only these entries; all others stay. */
+  readonly only?: readonly Ulid[] | undefined;
   /** The remote's name, null for the usual one; undefined: nothing is pushed. */
   readonly push?: string | null | undefined;
   /** Wait for another lander instead of being refused. */

@@ -137,9 +137,7 @@ export class ScratchRoom {
       throw new CotenantError(
         "E_STORE_BUSY",
         `${printable(place, 300)} was taken by another process at once`,
-        {
-          hint: "run it again",
-        },
+        { hint: "run it again" },
       );
     await this.#setUp(scratch, null);
     return scratch;

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, retriesError } from "../../errors/cotenant-error";
 import { joinPath } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import { mainRef } from "../hooks/divergence";
@@ -51,13 +51,10 @@ export async function neverStill(
   const data = { target, retries: config.values["publish.retries"], setting: "publish.retries" };
   const name = shownBranch(target);
   if (moves === 0 && lock !== undefined)
-    return new CotenantError(
-      "E_RETRIES_EXHAUSTED",
+    return retriesError(
       `another Git holds ${name}: ${printable(lock, 300)} is there`,
-      {
-        hint: "run the queue again when it is done; if no Git is at work, one that was killed has left that file behind",
-        data: { ...data, lock },
-      },
+      "run the queue again when it is done; if no Git is at work, one that was killed has left that file behind",
+      { ...data, lock },
     );
   const what =
     moves === 0 ? `could not be changed in ${tries} tries` : `moved ${moves} times while it was landed on`;

@@ -4,9 +4,9 @@ import {
   type ClaimUpdate,
   isUnreachable,
   type LedgerRemote,
-  type Look,
   type MadeUpdate,
   type PushOutcome,
+  type RemoteClaims,
 } from "./remote";
 
 /** So many claims in one exchange. */
@@ -20,8 +20,8 @@ const PUSHES_AT_ONCE = 2;
  * remembered after the answer.
  */
 export class BatchingRemote implements LedgerRemote {
-  readonly #looks: Exchanges<readonly Ulid[], Look>;
-  readonly #recalls: Exchanges<readonly Ulid[], Look | null>;
+  readonly #looks: Exchanges<readonly Ulid[], RemoteClaims>;
+  readonly #recalls: Exchanges<readonly Ulid[], RemoteClaims | null>;
   readonly #makes: Exchanges<readonly ClaimUpdate[], readonly MadeUpdate[]>;
   readonly #pushes: Exchanges<readonly MadeUpdate[], readonly PushOutcome[]>;
   readonly #settlements: Exchanges<null, void>;
@@ -47,11 +47,11 @@ export class BatchingRemote implements LedgerRemote {
     );
   }
 
-  look(ids: readonly Ulid[] | "all"): Promise<Look> {
+  look(ids: readonly Ulid[] | "all"): Promise<RemoteClaims> {
     return ids === "all" ? this.remote.look(ids) : this.#looks.join(ids);
   }
 
-  recall(ids: readonly Ulid[]): Promise<Look | null> {
+  recall(ids: readonly Ulid[]): Promise<RemoteClaims | null> {
     return this.#recalls.join(ids);
   }
 
@@ -76,7 +76,7 @@ export class BatchingRemote implements LedgerRemote {
     return Promise.resolve();
   }
 
-  async #look(batch: Batch<readonly Ulid[], Look>): Promise<void> {
+  async #look(batch: Batch<readonly Ulid[], RemoteClaims>): Promise<void> {
     try {
       const look = await this.remote.look(allOf(batch));
       for (const { resolve } of batch) resolve(look);
@@ -87,7 +87,7 @@ export class BatchingRemote implements LedgerRemote {
     }
   }
 
-  async #recall(batch: Batch<readonly Ulid[], Look | null>): Promise<void> {
+  async #recall(batch: Batch<readonly Ulid[], RemoteClaims | null>): Promise<void> {
     const memory = await this.remote.recall(allOf(batch));
     for (const { asked, resolve } of batch) resolve(memory === null ? null : partOf(memory, asked));
   }
@@ -190,7 +190,7 @@ function allOf(batch: Batch<readonly Ulid[], never>): Ulid[] {
   return [...new Set(batch.flatMap(({ asked }) => asked))];
 }
 
-function partOf({ claims, highestToken }: Look, ids: readonly Ulid[]): Look {
+function partOf({ claims, highestToken }: RemoteClaims, ids: readonly Ulid[]): RemoteClaims {
   const own = new Map([...claims].filter(([id]) => ids.includes(id)));
   return { claims: own, highestToken: own.size < ids.length ? highestToken : 0 };
 }

@@ -1,8 +1,8 @@
 import type { AcquireRequest, Grant, LedgerSay } from "../../coordinator/contract";
-import { CotenantError, errorFrom, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import { isWithinReach } from "../../kernel/bounds";
 import type { LeaseId, Ulid } from "../../kernel/ids";
-import { issueKey, type LeaseKey } from "../../kernel/keys";
+import { issueKeyOf, type LeaseKey } from "../../kernel/keys";
 import { isGiven, mayEvict, needsOthers } from "../../kernel/policy";
 import { needsApproval, needsReason, notAllowedToEvict } from "../../kernel/words";
 import { issueOfLease } from "./confirmations";
@@ -12,9 +12,9 @@ import { type ClaimRecord, unreadableClaim } from "./record";
 import {
   type ClaimRef,
   isUnreachable,
-  type Look,
   type MadeUpdate,
   type PushOutcome,
+  type RemoteClaims,
   tokenOf,
   updateTo,
 } from "./remote";
@@ -113,7 +113,7 @@ export class Claiming {
     const tried = await this.#tryFromMemory();
     if (tried !== null) return tried;
     for (;;) {
-      let look: Look;
+      let look: RemoteClaims;
       try {
         look = await this.ledger.look(this.request.actor, this.#ids);
       } catch (error) {
@@ -152,7 +152,7 @@ export class Claiming {
   }
 
   /** The grant, once the remote has it; else why it has not. */
-  async #attempt(look: Look): Promise<Grant | string> {
+  async #attempt(look: RemoteClaims): Promise<Grant | string> {
     try {
       const why = await this.#push(await this.#take(look), look);
       return why ?? this.#say({ isOffline: false, isDegraded: false, warnings: [] });
@@ -168,7 +168,7 @@ export class Claiming {
 
   // --- deciding -------------------------------------------------------------------------------------------
 
-  async #obstacle(look: Look): Promise<CotenantError | null> {
+  async #obstacle(look: RemoteClaims): Promise<CotenantError | null> {
     const { parts } = this.ledger;
     const cloneId = await this.ledger.cloneId(this.request.actor);
     for (const id of this.#ids) {
@@ -191,7 +191,7 @@ export class Claiming {
 
   /** What another clone of this machine has claimed offline is its own, whether the remote can be asked or not. */
   async #waitForOtherClones(startedMs: number): Promise<void> {
-    const nothingSeen: Look = { claims: new Map(), highestToken: 0 };
+    const nothingSeen: RemoteClaims = { claims: new Map(), highestToken: 0 };
     for (;;) {
       const other = await claimedByOtherClone(this.ledger, this.#ids);
       if (other === null) return;
@@ -214,7 +214,7 @@ export class Claiming {
   }
 
   /** For as long as the caller is willing to; what does not end by waiting is thrown at once. */
-  async #waitFor(obstacle: CotenantError, look: Look, startedMs: number): Promise<void> {
+  async #waitFor(obstacle: CotenantError, look: RemoteClaims, startedMs: number): Promise<void> {
     const { wait } = this.request;
     if (wait === null || obstacle.code !== "E_LOCK_CONFLICT") throw obstacle;
     const { clock } = this.ledger.parts.platform;
@@ -242,7 +242,7 @@ export class Claiming {
   // --- granting here --------------------------------------------------------------------------------------
 
   /** The leases of this clone, each with a token above what the remote has of its issue (PROTOCOL 23). */
-  async #take(look: Look): Promise<Claim[]> {
+  async #take(look: RemoteClaims): Promise<Claim[]> {
     const grant = await this.#acquire(look.claims, look.highestToken);
     const claims = claimsOf(grant);
     const low = claims.filter(({ issueId, lease }) => {
@@ -316,9 +316,7 @@ export class Claiming {
       const verdict = judge(recordAt(ref), cloneId, this.ledger.nowMs, rules);
       if (verdict.kind !== "held" && verdict.kind !== "lapsed") return [];
       const { leaseId, agentId } = verdict.record;
-      return [
-        { key: orThrow(issueKey(id)), leaseId, agentId, why: verdict.kind === "held" ? "forced" : "expired" },
-      ];
+      return [{ key: issueKeyOf(id), leaseId, agentId, why: verdict.kind === "held" ? "forced" : "expired" }];
     });
   }
 
@@ -345,7 +343,7 @@ export class Claiming {
   // --- telling the remote ---------------------------------------------------------------------------------
 
   /** Null when the remote has them all; else why not. */
-  async #push(claims: readonly Claim[], look: Look): Promise<string | null> {
+  async #push(claims: readonly Claim[], look: RemoteClaims): Promise<string | null> {
     const { rules } = this.ledger.parts;
     const { actor } = this.request;
     const pushedAtMs = this.ledger.nowMs;

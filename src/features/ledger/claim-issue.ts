@@ -1,8 +1,8 @@
 import type { Acquired, Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
-import { issueKey, type LeaseKey } from "../../kernel/keys";
+import { issueKeyOf, type LeaseKey } from "../../kernel/keys";
 import type { Reach } from "../../kernel/lease";
 import { type ClaimTerms, confirmClaim, refuseUnclaimable } from "../issues/claimable";
 import { issuesIn } from "../issues/desk";
@@ -44,7 +44,7 @@ export async function claimOf(
   // Whoever holds it asks for what they have: nothing begins by that.
   await refuseUnclaimable(reader, found, { ...terms, allowsBlocked: terms.allowsBlocked === true || isOwn });
   return {
-    keys: [{ key: orThrow(issueKey(found.id)), reach: "repository" }],
+    keys: [{ key: issueKeyOf(found.id), reach: "repository" }],
     aboveToken: tokenSeen([found.issue]),
     confirm: (session, grant) =>
       confirmClaim(session, grant, async () => {

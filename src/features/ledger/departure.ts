@@ -7,6 +7,7 @@ import { claimsOf } from "./claim-attempt";
 import { type Confirmation, isSeenByOthers, readConfirmations } from "./confirmations";
 import { withdraw } from "./follow-up";
 import { isLedgerOn, openLedger } from "./open";
+import { idsOf } from "./record";
 import { iso } from "./words";
 
 /** What this clone still has at the remote: nobody else can give it back once the clone has forgotten. */
@@ -74,8 +75,6 @@ async function leaving(
     return [];
   }
 }
-
-const idsOf = (claims: readonly { readonly issueId: Ulid }[]) => claims.map(({ issueId }) => issueId);
 
 function seenByOthers(claims: readonly Confirmation[]): string {
   const until = claims.map(

@@ -3,29 +3,22 @@ import type {
   Change,
   Coordinator,
   EvictRequest,
-  FactFilter,
-  GcRequest,
   Grant,
   HeldRequest,
-  HistoryFilter,
   HolderRequest,
   LedgerSay,
-  ListFilter,
-  LoggedEvent,
   ReleaseRequest,
   RenewRequest,
   StopRequest,
   TransferRequest,
-  WriteRequest,
 } from "../../coordinator/contract";
+import { ForwardingCoordinator } from "../../coordinator/forwarding";
 import { CotenantError, errorFrom } from "../../errors/cotenant-error";
-import type { Actor, LeaseRef } from "../../kernel/commands";
-import type { Extent } from "../../kernel/conflicts";
+import type { Actor } from "../../kernel/commands";
 import type { Ulid } from "../../kernel/ids";
 import type { Lease } from "../../kernel/lease";
 import { heldBy } from "../../kernel/words";
 import { presentOn } from "../../platform/present";
-import type { Written } from "../../store/guarded-write";
 import { Claiming, claimsOf, issuesIn, recordAt } from "./claim-attempt";
 import { isConfirmed, issueOfLease } from "./confirmations";
 import { evictClaims } from "./eviction";
@@ -33,6 +26,7 @@ import { followUp, NOT_ASKED, tell, withdraw } from "./follow-up";
 import { isGone, type Ledger } from "./ledger";
 import { reconcileInPassing } from "./reconcile";
 import type { ClaimRecord } from "./record";
+import { idsOf } from "./record";
 import { isUnreachable } from "./remote";
 import { isBeatDue } from "./rules";
 import { onlyThere } from "./words";
@@ -41,7 +35,7 @@ import { onlyThere } from "./words";
  * The local engine with the ledger in front of it: what concerns claims is agreed with the other machines, everything
  * else goes through as it is. Reads ask nobody.
  */
-export class LedgerCoordinator implements Coordinator {
+export class LedgerCoordinator extends ForwardingCoordinator {
   readonly #open: () => Promise<Ledger>;
   readonly #onContact: () => Promise<void>;
   readonly #warnings: () => readonly string[];
@@ -53,11 +47,12 @@ export class LedgerCoordinator implements Coordinator {
    * told to whoever is answered next.
    */
   constructor(
-    private readonly local: Coordinator,
+    local: Coordinator,
     open: () => Promise<Ledger>,
     onContact: () => Promise<void> = async () => {},
     warnings: () => readonly string[] = () => [],
   ) {
+    super(local);
     this.#open = open;
     this.#onContact = onContact;
     this.#warnings = warnings;
@@ -68,8 +63,8 @@ export class LedgerCoordinator implements Coordinator {
     return this.#ledger;
   }
 
-  async acquire(request: AcquireRequest): Promise<Grant> {
-    if (issuesIn(request.keys).length === 0) return this.local.acquire(request);
+  override async acquire(request: AcquireRequest): Promise<Grant> {
+    if (issuesIn(request.keys).length === 0) return this.behind.acquire(request);
     const ledger = await this.ledger();
     await this.#refuseHeldHere(ledger, request);
     const grant = await new Claiming(ledger, request).run();
@@ -77,15 +72,15 @@ export class LedgerCoordinator implements Coordinator {
     return this.#afterContact(grant, request.actor);
   }
 
-  async held(request: HeldRequest): Promise<readonly Lease[] | null> {
-    const leases = await this.local.held(request);
+  override async held(request: HeldRequest): Promise<readonly Lease[] | null> {
+    const leases = await this.behind.held(request);
     if (leases === null) return null;
     const claims = claimsOf({ leases });
     if (claims.length === 0) return leases;
     const ledger = await this.ledger();
     const now = ledger.nowMs;
     const cloneId = await ledger.cloneId(request.actor);
-    const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+    const known = await ledger.confirmations(idsOf(claims));
     const isSettled = claims.every(({ issueId, lease }) => {
       const confirmation = known.get(issueId);
       return (
@@ -96,102 +91,50 @@ export class LedgerCoordinator implements Coordinator {
     return isSettled ? leases : null;
   }
 
-  async renew(request: RenewRequest): Promise<Change> {
-    return this.#followed(await this.local.renew(request), request.actor);
+  override async renew(request: RenewRequest): Promise<Change> {
+    return this.#followed(await this.behind.renew(request), request.actor);
   }
 
-  async heartbeat(request: HolderRequest): Promise<Change> {
-    return this.#followed(await this.local.heartbeat(request), request.actor);
+  override async heartbeat(request: HolderRequest): Promise<Change> {
+    return this.#followed(await this.behind.heartbeat(request), request.actor);
   }
 
-  async release(request: ReleaseRequest): Promise<Change> {
-    const change = await this.local.release(request);
+  override async release(request: ReleaseRequest): Promise<Change> {
+    const change = await this.behind.release(request);
     const ended = claimsOf(change).map(({ issueId, lease }) => ({ issueId, leaseId: lease.leaseId }));
     if (ended.length === 0) return change;
     return this.#told(change, request.actor, (ledger) => withdraw(ledger, request.actor, ended));
   }
 
-  async transfer(request: TransferRequest): Promise<Change> {
-    const change = await this.local.transfer(request).catch(async (error: unknown) => {
+  override async transfer(request: TransferRequest): Promise<Change> {
+    const change = await this.behind.transfer(request).catch(async (error: unknown) => {
       const isUnknown = error instanceof CotenantError && error.code === "E_NOT_FOUND";
       throw (isUnknown ? await this.#heldThere(request) : null) ?? error;
     });
     const claims = claimsOf(change);
     if (claims.length === 0) return change;
     return this.#told(change, request.actor, async (ledger) => {
-      const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+      const known = await ledger.confirmations(idsOf(claims));
       return tell(ledger, request.actor, claims, known);
     });
   }
 
   /** Also what another machine holds: there is no lease here then, only a claim there. */
-  async evict(request: EvictRequest): Promise<Change> {
+  override async evict(request: EvictRequest): Promise<Change> {
     const ids = request.leases.flatMap(({ key }) => (key === null ? [] : (issueOfLease({ key }) ?? [])));
-    if (ids.length === 0 || request.isOverruled === true) return this.local.evict(request);
+    if (ids.length === 0 || request.isOverruled === true) return this.behind.evict(request);
     const here = await this.#evictHere(request);
     const there = await this.#evictThere(request, ids, here !== null);
-    if (here === null && there.ended.length === 0) return this.local.evict(request);
+    if (here === null && there.ended.length === 0) return this.behind.evict(request);
     return { leases: [], changed: true, replayed: false, ...here, ledger: there.say };
   }
 
-  stop(request: StopRequest): Promise<Change> {
-    return this.local.stop(request);
-  }
-
   /** What activity renews here is news to others as well, when it is due. Nothing fails because they cannot be told. */
-  async upkeep(request: StopRequest): Promise<Change> {
-    const change = await this.local.upkeep(request);
+  override async upkeep(request: StopRequest): Promise<Change> {
+    const change = await this.behind.upkeep(request);
     const claims = claimsOf(change);
     if (claims.length > 0) await followUp(await this.ledger(), request.actor, claims).catch(() => {});
     return change;
-  }
-
-  gc(request: GcRequest): Promise<Change> {
-    return this.local.gc(request);
-  }
-
-  write<T>(request: WriteRequest<T>): Promise<Written<T>> {
-    return this.local.write(request);
-  }
-
-  facts(filter: FactFilter): ReturnType<Coordinator["facts"]> {
-    return this.local.facts(filter);
-  }
-
-  factsSince(kind: string, position: string | null): ReturnType<Coordinator["factsSince"]> {
-    return this.local.factsSince(kind, position);
-  }
-
-  list(filter?: ListFilter): ReturnType<Coordinator["list"]> {
-    return this.local.list(filter);
-  }
-
-  find(refs: readonly LeaseRef[]): ReturnType<Coordinator["find"]> {
-    return this.local.find(refs);
-  }
-
-  overlapping(extents: readonly Extent[]): ReturnType<Coordinator["overlapping"]> {
-    return this.local.overlapping(extents);
-  }
-
-  endings(refs: readonly LeaseRef[]): ReturnType<Coordinator["endings"]> {
-    return this.local.endings(refs);
-  }
-
-  waiters(): ReturnType<Coordinator["waiters"]> {
-    return this.local.waiters();
-  }
-
-  highestToken(): Promise<number> {
-    return this.local.highestToken();
-  }
-
-  history(filter?: HistoryFilter): AsyncIterable<LoggedEvent> {
-    return this.local.history(filter);
-  }
-
-  watch(listener: (event: LoggedEvent) => void, after?: number): ReturnType<Coordinator["watch"]> {
-    return this.local.watch(listener, after);
   }
 
   // --- inside -----------------------------------------------------------------------------------------------
@@ -256,7 +199,7 @@ export class LedgerCoordinator implements Coordinator {
 
   async #evictHere(request: EvictRequest): Promise<Change | null> {
     try {
-      return await this.local.evict(request);
+      return await this.behind.evict(request);
     } catch (error) {
       if (isGone(error)) return null;
       throw error;

@@ -1,4 +1,4 @@
-import { CotenantError, errorFrom } from "../../errors/cotenant-error";
+import { errorFrom, retriesError } from "../../errors/cotenant-error";
 import type { Actor } from "../../kernel/commands";
 import type { FactName, FactRecord } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
@@ -49,10 +49,9 @@ export async function evictClaims(
   const outcomes = await ledger.push(actor, updates, false);
   const rejected = outcomes.find((outcome) => outcome.kind !== "done");
   if (rejected !== undefined)
-    throw new CotenantError(
-      "E_RETRIES_EXHAUSTED",
+    throw retriesError(
       `the claim changed while it was to be ended: ${"why" in rejected ? rejected.why : ""}`,
-      { hint: "look at it again: 'cotenant claim status'" },
+      "look at it again: 'cotenant claim status'",
     );
   await ledger.forget(
     actor,

@@ -2,15 +2,16 @@ import { sharesClaims } from "../../config/shared-claims";
 import type { ClaimFence, FencedPush, WrittenUnder } from "../../coordinator/fence";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow, policyError } from "../../errors/cotenant-error";
+import { CotenantError, policyError } from "../../errors/cotenant-error";
+import { alternateObjects } from "../../git/database";
 import { printable, type Ulid } from "../../kernel/ids";
-import { issueKey } from "../../kernel/keys";
+import { issueKeyOf } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { claimsOf, recordAt } from "./claim-attempt";
 import { isConfirmed } from "./confirmations";
 import type { Claim } from "./ledger";
 import { isLedgerOn, notConfigured, type OpenLedger, openLedger } from "./open";
-import { type ClaimRecord, readClaim, unreadableClaim } from "./record";
+import { type ClaimRecord, idsOf, readClaim, unreadableClaim } from "./record";
 import { type ClaimRef, isUnreachable } from "./remote";
 import { tombstone } from "./rules";
 import { transportOf, withoutPassword } from "./transport";
@@ -73,7 +74,7 @@ class LedgerFence implements ClaimFence {
         ...beats.map(({ issueId, expected }) => `--force-with-lease=${refs.refOf(issueId)}:${expected}`),
       ],
       refspecs: beats.map(({ issueId, oid }) => `${oid}:${refs.refOf(issueId)}`),
-      env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(`${copy.place.copy}/objects`) },
+      env: alternateObjects(`${copy.place.copy}/objects`),
       settle: (outcome) => this.#settle(beats, outcome),
     };
   }
@@ -87,14 +88,11 @@ class LedgerFence implements ClaimFence {
   async #groundsFor(written: readonly WrittenUnder[]): Promise<Ground[]> {
     const { ledger } = this.open;
     const { actor } = this.session;
-    const standing = await ledger.standing([...new Set(written.map(({ issueId }) => issueId))]);
+    const standing = await ledger.standing([...new Set(idsOf(written))]);
     const others = written.filter(({ issueId, leaseId }) => standing.get(issueId)?.leaseId !== leaseId);
     const given = new Map<Ulid, Ground>();
     if (others.length > 0) {
-      const look = await ledger.look(
-        actor,
-        others.map(({ issueId }) => issueId),
-      );
+      const look = await ledger.look(actor, idsOf(others));
       for (const one of others) {
         const { issueId } = one;
         const ref = look.claims.get(issueId);
@@ -145,14 +143,14 @@ class LedgerFence implements ClaimFence {
 
   /** Somebody in this clone has taken it away, and the remote may not have heard of it. */
   async #isEndedByOthers({ issueId, leaseId }: WrittenUnder): Promise<boolean> {
-    const ends = await this.workspace.coordinator.endings([{ key: orThrow(issueKey(issueId)), leaseId }]);
+    const ends = await this.workspace.coordinator.endings([{ key: issueKeyOf(issueId), leaseId }]);
     return ends.some((end) => end.leaseId === leaseId && end.how === "forced");
   }
 
   async #confirmed(leases: readonly Lease[]): Promise<{ claim: Claim; oid: string }[]> {
     const { ledger } = this.open;
     const claims = claimsOf({ leases });
-    const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+    const known = await ledger.confirmations(idsOf(claims));
     const cloneId = claims.length === 0 ? null : await ledger.cloneId(this.session.actor);
     return claims.map((claim) => {
       const confirmation = known.get(claim.issueId);
@@ -232,10 +230,7 @@ class LedgerFence implements ClaimFence {
       return "done";
     }
     try {
-      const look = await ledger.look(
-        actor,
-        beats.map(({ issueId }) => issueId),
-      );
+      const look = await ledger.look(actor, idsOf(beats));
       const isThere = beats.every(({ issueId, oid }) => look.claims.get(issueId)?.oid === oid);
       for (const { issueId, lease } of held) {
         const record = recordAt(look.claims.get(issueId));
@@ -312,9 +307,4 @@ function endedUnder({ commit, issueId, leaseId }: WrittenUnder, other: ClaimReco
 
 function nameOf(remote: string): string {
   return printable(withoutPassword(remote), 100);
-}
-
-/** As Git reads a list of directories. */
-function quoted(path: string): string {
-  return /[:"\\]/.test(path) ? JSON.stringify(path) : path;
 }

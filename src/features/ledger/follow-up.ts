@@ -8,7 +8,8 @@ import { DamagedCopy } from "./copy";
 import type { Claim, Ledger } from "./ledger";
 import { noteOffline } from "./offline-claims";
 import type { ClaimEnd, ClaimRecord } from "./record";
-import { type ClaimUpdate, isUnreachable, type Look, type PushOutcome, updateTo } from "./remote";
+import { idsOf } from "./record";
+import { type ClaimUpdate, isUnreachable, type PushOutcome, type RemoteClaims, updateTo } from "./remote";
 import { backoffMs, isBeatDue, judge, tombstone } from "./rules";
 import { lost, whyLost } from "./words";
 
@@ -21,8 +22,6 @@ export const NOT_ASKED: LedgerSay = {
   warnings: [],
 };
 
-const idsOf = (claims: readonly { readonly issueId: Ulid }[]) => claims.map(({ issueId }) => issueId);
-
 type Sent = ClaimUpdate & { readonly oid: string };
 
 /** Pushes until each is done or can be seen not to be: a remote that says no is looked at, and asked again. */
@@ -30,7 +29,7 @@ async function pushThrough(
   ledger: Ledger,
   actor: Actor,
   first: readonly ClaimUpdate[],
-  again: (update: ClaimUpdate, look: Look) => ClaimUpdate | null,
+  again: (update: ClaimUpdate, look: RemoteClaims) => ClaimUpdate | null,
   /** What was pushed without an answer is added here, whatever comes of it. */
   unclear: Sent[] = [],
 ): Promise<{ done: Sent[]; given: ClaimUpdate[]; retries: number }> {
@@ -77,7 +76,7 @@ export async function followUp(
   const { rules } = ledger.parts;
   const now = ledger.nowMs;
   const cloneId = await ledger.cloneId(actor);
-  const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+  const known = await ledger.confirmations(idsOf(claims));
   const due = claims.filter(({ issueId, lease }) => {
     const confirmation = known.get(issueId);
     return (
@@ -142,7 +141,7 @@ export async function tell(
         look !== null && !mayFollow(ledger, recordAt(look.claims.get(issueId)), record),
     );
     const own = updates.filter((update) => !foreign.includes(update));
-    const goOn = (update: ClaimUpdate, seen: Look) => {
+    const goOn = (update: ClaimUpdate, seen: RemoteClaims) => {
       const ref = seen.claims.get(update.issueId);
       return mayFollow(ledger, recordAt(ref), update.record)
         ? { ...update, expected: ref?.oid ?? null }
@@ -200,7 +199,7 @@ async function refuseLost(
     "E_RETRIES_EXHAUSTED",
     `the claim on issue ${first.issueId} is renewed here, and the remote rejected it`,
     {
-      data: { issue_ids: given.map(({ issueId }) => issueId).slice(0, 20) },
+      data: { issue_ids: idsOf(given).slice(0, 20) },
     },
   );
 }
@@ -210,7 +209,7 @@ async function endTaken(
   ledger: Ledger,
   actor: Actor,
   claims: readonly Claim[],
-  look: Look,
+  look: RemoteClaims,
 ): Promise<CotenantError | null> {
   let first: CotenantError | null = null;
   for (const claim of claims) {
@@ -234,7 +233,7 @@ export async function withdraw(
   leases: readonly { readonly issueId: Ulid; readonly leaseId: Ulid }[],
   how: ClaimEnd = "released",
 ): Promise<LedgerSay & { readonly ended: readonly Ulid[] }> {
-  const known = await ledger.confirmations(leases.map(({ issueId }) => issueId));
+  const known = await ledger.confirmations(idsOf(leases));
   const there = leases.filter(({ issueId, leaseId }) => known.get(issueId)?.leaseId === leaseId);
   // Other clones of this machine are not to take for held what has ended here, whatever the remote has heard.
   await ledger.parts.book.strike(
@@ -242,13 +241,13 @@ export async function withdraw(
     false,
   );
   if (there.length === 0) return { ...NOT_ASKED, ended: [] };
-  const marks = await ledger.parts.known(there.map(({ issueId }) => issueId));
+  const marks = await ledger.parts.known(idsOf(there));
   const ended = { how, by: actor.agentId, atMs: ledger.nowMs };
   try {
     const look = await ledger.look(actor, idsOf(there));
     const records = there.map(({ issueId }) => recordAt(look.claims.get(issueId)));
     const written = await ledger.writtenUnder(records.filter((record) => record !== null));
-    const updateFor = (issueId: Ulid, leaseId: Ulid, seen: Look): ClaimUpdate | null => {
+    const updateFor = (issueId: Ulid, leaseId: Ulid, seen: RemoteClaims): ClaimUpdate | null => {
       const ref = seen.claims.get(issueId);
       const record = recordAt(ref);
       if (ref === undefined || record === null || !record.isHeld || record.leaseId !== leaseId) return null;
@@ -280,7 +279,7 @@ export async function withdraw(
       stuck.length === 0
         ? []
         : ["the remote rejected it: others see the claim until it expires, or until the next sync"];
-    return { ...NOT_ASKED, retries, warnings, ended: done.map(({ issueId }) => issueId) };
+    return { ...NOT_ASKED, retries, warnings, ended: idsOf(done) };
   } catch (error) {
     // Here it is given back, whatever is wrong on the way to the remote.
     if (!isUnreachable(error) && !(error instanceof DamagedCopy)) throw error;

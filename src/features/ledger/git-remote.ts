@@ -13,9 +13,9 @@ import {
   type ClaimRef,
   type ClaimUpdate,
   type LedgerRemote,
-  type Look,
   type MadeUpdate,
   type PushOutcome,
+  type RemoteClaims,
   tokenOf,
 } from "./remote";
 import { decodeTokens, TOKENS_PATH } from "./tokens";
@@ -54,7 +54,7 @@ export class GitRemote implements LedgerRemote {
     return `${this.#prefix}${id}`;
   }
 
-  async look(ids: readonly Ulid[] | "all"): Promise<Look> {
+  async look(ids: readonly Ulid[] | "all"): Promise<RemoteClaims> {
     await this.copy.ensure();
     // Before the remote is asked: what is there by then continues what was seen by now, or it was rewritten.
     const before = await this.seen(ids);
@@ -69,7 +69,7 @@ export class GitRemote implements LedgerRemote {
     return { claims: heard, highestToken: isNew ? await this.#writtenToken() : 0 };
   }
 
-  async recall(ids: readonly Ulid[]): Promise<Look | null> {
+  async recall(ids: readonly Ulid[]): Promise<RemoteClaims | null> {
     const claims = await this.seen(ids);
     if (this.#branchSeen === null) return null;
     return { claims, highestToken: claims.size < ids.length ? await this.#writtenToken() : 0 };

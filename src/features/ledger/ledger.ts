@@ -1,17 +1,17 @@
 import { type Coordinator, type LoggedEvent, WITHOUT_LEASE } from "../../coordinator/contract";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError } from "../../errors/cotenant-error";
 import { isCount } from "../../kernel/bounds";
 import type { Actor } from "../../kernel/commands";
 import { type Fact, type FactName, factName } from "../../kernel/facts";
-import type { Ulid } from "../../kernel/ids";
-import { issueKey, issueOf } from "../../kernel/keys";
+import { trusted, type Ulid } from "../../kernel/ids";
+import { issueKeyOf, issueOf } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { LIMITS, type Policy } from "../../kernel/policy";
 import type { Platform } from "../../platform/platform";
 import { ensureCloneId, readCloneId, renewCloneId } from "./clone-id";
 import { type Confirmation, confirmationName, confirmationToFact, readConfirmations } from "./confirmations";
-import { type ClaimRecord, type IssueMark, MOST_WRITTEN } from "./record";
-import type { ClaimUpdate, LedgerRemote, Look, MadeUpdate, PushOutcome } from "./remote";
+import { type ClaimRecord, type IssueMark, idsOf, MOST_WRITTEN } from "./record";
+import type { ClaimUpdate, LedgerRemote, MadeUpdate, PushOutcome, RemoteClaims } from "./remote";
 import { type ClaimRules, recordOf } from "./rules";
 import { noteSent, twinsIn } from "./sent";
 import type { OfflineClaim } from "./state";
@@ -62,7 +62,7 @@ export class Ledger {
   }
 
   /** Asks the remote. Whoever else is at work there under this clone's id is noticed here. */
-  async look(actor: Actor, ids: readonly Ulid[] | "all"): Promise<Look> {
+  async look(actor: Actor, ids: readonly Ulid[] | "all"): Promise<RemoteClaims> {
     const look = await this.parts.remote.look(ids);
     const twins = await twinsIn(this, look);
     if (twins.length > 0) throw await this.#metTwin(actor, twins);
@@ -89,7 +89,7 @@ export class Ledger {
   async #metTwin(actor: Actor, twins: readonly ClaimRecord[]): Promise<CotenantError> {
     const { platform, local, controlDir } = this.parts;
     const old = await this.cloneId(actor);
-    const ids = twins.map(({ issueId }) => issueId);
+    const ids = idsOf(twins);
     await renewCloneId(platform, local, controlDir, actor, { old, ids });
     return new CotenantError(
       "E_FENCING_MISMATCH",
@@ -130,7 +130,8 @@ export class Ledger {
     const from = { timeMs: Math.min(...sinceMs.values()) };
     const where = ({ type }: LoggedEvent) => type === "issue.written";
     for await (const { payload, timestamp } of this.parts.local.history({ from, where })) {
-      const { issue_id: id, digest } = payload as { issue_id: Ulid; digest: unknown };
+      const { digest } = payload;
+      const id = trusted<Ulid>(String(payload["issue_id"]));
       if (typeof digest !== "string" || Date.parse(timestamp) < (sinceMs.get(id) ?? Infinity)) continue;
       found.get(id)?.push(digest);
     }
@@ -202,7 +203,7 @@ export class Ledger {
         confirmationToFact(confirmation),
       ]),
     );
-    const ids = confirmations.map(({ issueId }) => issueId);
+    const ids = idsOf(confirmations);
     await this.write(actor, "sync.unsettled", ids, facts, { outcome: confirmations[0]!.state });
   }
 
@@ -211,16 +212,10 @@ export class Ledger {
     actor: Actor,
     claims: readonly { readonly issueId: Ulid; readonly leaseId: Ulid }[],
   ): Promise<void> {
-    const known = await this.confirmations(claims.map(({ issueId }) => issueId));
+    const known = await this.confirmations(idsOf(claims));
     const own = claims.filter(({ issueId, leaseId }) => known.get(issueId)?.leaseId === leaseId);
     const facts = new Map<FactName, Fact | null>(own.map(({ issueId }) => [confirmationName(issueId), null]));
-    if (own.length > 0)
-      await this.write(
-        actor,
-        "sync.withdrawn",
-        own.map(({ issueId }) => issueId),
-        facts,
-      );
+    if (own.length > 0) await this.write(actor, "sync.withdrawn", idsOf(own), facts);
     await this.parts.book.strike(
       claims.map(({ leaseId }) => leaseId),
       true,
@@ -279,7 +274,7 @@ export class Ledger {
 
   /** The valid lease on each of these issues, whosever it is. */
   async standing(ids: readonly Ulid[]): Promise<Map<Ulid, Lease>> {
-    const refs = ids.map((id) => ({ key: orThrow(issueKey(id)), leaseId: null }));
+    const refs = ids.map((id) => ({ key: issueKeyOf(id), leaseId: null }));
     const found = await this.parts.local.find(refs);
     const standing = new Map<Ulid, Lease>();
     for (const { lease, standing: how } of found)

@@ -1,7 +1,8 @@
 import type { Ulid } from "../../kernel/ids";
 import { DamagedCopy, type LedgerCopy } from "./copy";
 import type { GitRemote } from "./git-remote";
-import type { ClaimRef, ClaimUpdate, LedgerRemote, Look, MadeUpdate, PushOutcome } from "./remote";
+import { idsOf } from "./record";
+import type { ClaimRef, ClaimUpdate, LedgerRemote, MadeUpdate, PushOutcome, RemoteClaims } from "./remote";
 
 /** Runs an operation that is safe to repeat; if the copy turns out to be damaged, replaces it and runs once more. */
 export async function mending<T>(
@@ -37,11 +38,11 @@ export class MendingRemote implements LedgerRemote {
     this.#warn = warn;
   }
 
-  look(ids: readonly Ulid[] | "all"): Promise<Look> {
+  look(ids: readonly Ulid[] | "all"): Promise<RemoteClaims> {
     return this.#mended(() => this.#remote.look(ids));
   }
 
-  recall(ids: readonly Ulid[]): Promise<Look | null> {
+  recall(ids: readonly Ulid[]): Promise<RemoteClaims | null> {
     return this.#mended(() => this.#remote.recall(ids));
   }
 
@@ -49,7 +50,7 @@ export class MendingRemote implements LedgerRemote {
     return this.#mended(
       () => this.#remote.make(updates),
       // What the claims go on from must be there again first.
-      async () => void (await this.#remote.look(updates.map(({ issueId }) => issueId))),
+      async () => void (await this.#remote.look(idsOf(updates))),
     );
   }
 
@@ -57,7 +58,7 @@ export class MendingRemote implements LedgerRemote {
     return this.#mended(
       () => this.#remote.push(updates, isAtomic),
       async () => {
-        await this.#remote.look(updates.map(({ issueId }) => issueId));
+        await this.#remote.look(idsOf(updates));
         await this.#remote.commit(updates);
       },
     );

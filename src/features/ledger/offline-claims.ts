@@ -1,6 +1,7 @@
 import { type CotenantError, conflictError, limitError } from "../../errors/cotenant-error";
 import type { Ulid } from "../../kernel/ids";
 import type { Claim, Ledger } from "./ledger";
+import { idsOf } from "./record";
 import { MOST_OFFLINE_CLAIMS, type OfflineClaim } from "./state";
 import { iso } from "./words";
 
@@ -53,10 +54,7 @@ export async function noteOffline(ledger: Ledger, claims: readonly Claim[]): Pro
     expiresAt: iso(lease.expiresAt?.wallMs ?? null),
     clone: controlDir,
   }));
-  const isAnothers = await anothersOn(
-    ledger,
-    claims.map(({ issueId }) => issueId),
-  );
+  const isAnothers = await anothersOn(ledger, idsOf(claims));
   await book.note(fresh, (noted) => {
     const other = noted.find(isAnothers);
     if (other !== undefined) throw claimedThere(other);

@@ -1,4 +1,5 @@
 import { sharesClaims } from "../../config/shared-claims";
+import type { Coordinator } from "../../coordinator/contract";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable, type Ulid } from "../../kernel/ids";
@@ -49,7 +50,7 @@ export function isLedgerOn({ config }: Pick<Workspace, "config">): boolean {
 }
 
 /** What sessions of a clone with a ledger go through; null where there is none. `remotes`: of a process with many. */
-export function ledgerEngine(workspace: Workspace, remotes?: SharedRemotes): LedgerCoordinator | null {
+export function ledgerEngine(workspace: Workspace, remotes?: SharedRemotes): Coordinator | null {
   if (!isLedgerOn(workspace))
     return sharesClaims(workspace.config)
       ? new NamedLedger(workspace.coordinator, () => notConfigured(workspace))

@@ -5,8 +5,8 @@ import { recordAt } from "./claim-attempt";
 import { isConfirmed, issueOfLease } from "./confirmations";
 import { mayFollow, withdraw } from "./follow-up";
 import type { Claim, Ledger } from "./ledger";
-import { type ClaimRecord, unreadableClaim } from "./record";
-import { isUnreachable, type Look, updateTo } from "./remote";
+import { type ClaimRecord, idsOf, unreadableClaim } from "./record";
+import { isUnreachable, type RemoteClaims, updateTo } from "./remote";
 import { backoffMs, lapse, tombstone } from "./rules";
 import { whoHadIt, whoHasIt } from "./words";
 
@@ -35,7 +35,7 @@ export interface ReconcileOptions {
   /** In passing: at most so many, and none that its own process may still be telling of. Null: all. */
   readonly most: number | null;
   /** All claims at the remote, for whoever has just looked: also confirmed ones are held against it then. */
-  readonly look?: Look;
+  readonly look?: RemoteClaims;
   readonly onProgress?: (done: number, all: number) => void;
 }
 
@@ -78,7 +78,7 @@ export async function reconcile(
 async function findOpen(
   ledger: Ledger,
   actor: Actor,
-  look: Look | null,
+  look: RemoteClaims | null,
   isInPassing: boolean,
 ): Promise<{ open: Claim[]; leftovers: { issueId: Ulid; leaseId: Ulid }[] }> {
   const { local, book, controlDir } = ledger.parts;
@@ -126,7 +126,7 @@ async function withoutThoseOnTheirWay(ledger: Ledger, claims: readonly Claim[]):
 }
 
 /** Evicted there, taken over, or lost with a ledger that was taken anew: confirmed as it was, it is not any more. */
-function isContradicted(look: Look | null, issueId: Ulid, leaseId: Ulid): boolean {
+function isContradicted(look: RemoteClaims | null, issueId: Ulid, leaseId: Ulid): boolean {
   if (look === null) return false;
   const record = recordAt(look.claims.get(issueId));
   return record === null ? !look.claims.has(issueId) : !(record.isHeld && record.leaseId === leaseId);
@@ -153,11 +153,8 @@ async function confirmAll(
 
 async function confirmSome(ledger: Ledger, actor: Actor, claims: readonly Claim[]): Promise<Reconciled> {
   const { remote, known } = ledger.parts;
-  const look = await ledger.look(
-    actor,
-    claims.map(({ issueId }) => issueId),
-  );
-  const issues = await known(claims.map(({ issueId }) => issueId));
+  const look = await ledger.look(actor, idsOf(claims));
+  const issues = await known(idsOf(claims));
   const conflicts: Conflict[] = [];
   const todo: { claim: Claim; record: ClaimRecord; expected: string | null }[] = [];
   const there: { record: ClaimRecord; oid: string; pushedAtMs: number }[] = [];
@@ -212,7 +209,12 @@ async function confirmSome(ledger: Ledger, actor: Actor, claims: readonly Claim[
   return { confirmed, conflicts, pending, withdrawn: [] };
 }
 
-async function conflictOf(ledger: Ledger, actor: Actor, claim: Claim, look: Look): Promise<Conflict | null> {
+async function conflictOf(
+  ledger: Ledger,
+  actor: Actor,
+  claim: Claim,
+  look: RemoteClaims,
+): Promise<Conflict | null> {
   const { issueId, lease } = claim;
   const reading = look.claims.get(issueId)?.reading;
   const about = { issueId, agentId: lease.agentId };
@@ -256,7 +258,7 @@ export interface Released {
  * Claims without expiry of whoever has not been heard of for `sync.claim_timeout_hours` are released, by a commit that
  * names the old owner. Two machines may do so at once: one of them is second, and sees it done.
  */
-export async function releaseStale(ledger: Ledger, actor: Actor, look: Look): Promise<Released[]> {
+export async function releaseStale(ledger: Ledger, actor: Actor, look: RemoteClaims): Promise<Released[]> {
   const { rules } = ledger.parts;
   const now = ledger.nowMs;
   const cloneId = await ledger.cloneId(actor);
@@ -271,19 +273,13 @@ export async function releaseStale(ledger: Ledger, actor: Actor, look: Look): Pr
   const outcomes = await ledger.push(actor, stale, false);
   const released = stale.filter((_, i) => outcomes[i]!.kind === "done");
   if (released.length > 0)
-    await ledger.write(
-      actor,
-      "sync.released",
-      released.map(({ issueId }) => issueId),
-      new Map(),
-      {
-        claims: released.map(({ issueId, record }) => ({
-          issue_id: issueId,
-          lease_id: record.leaseId,
-          agent_id: record.agentId,
-        })),
-      },
-    );
+    await ledger.write(actor, "sync.released", idsOf(released), new Map(), {
+      claims: released.map(({ issueId, record }) => ({
+        issue_id: issueId,
+        lease_id: record.leaseId,
+        agent_id: record.agentId,
+      })),
+    });
   return released.map(({ issueId, record }) => ({ issueId, agentId: record.agentId }));
 }
 
@@ -291,7 +287,7 @@ export async function releaseStale(ledger: Ledger, actor: Actor, look: Look): Pr
  * Claims at the remote that this clone's store knows nothing of any more: pushed by a process that was killed, or whose
  * lease ran out. They are given back.
  */
-export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: Look): Promise<Ulid[]> {
+export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: RemoteClaims): Promise<Ulid[]> {
   const { local } = ledger.parts;
   const cloneId = await ledger.cloneId(actor);
   const ours = [...look.claims].flatMap(([issueId, ref]) => {
@@ -302,7 +298,7 @@ export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: Look):
   const standing = new Set((await local.list({ kinds: ["issue"] })).map(({ lease }) => issueOfLease(lease)));
   const orphans = ours.filter(({ issueId }) => !standing.has(issueId));
   if (orphans.length === 0) return [];
-  const marks = await ledger.parts.known(orphans.map(({ issueId }) => issueId));
+  const marks = await ledger.parts.known(idsOf(orphans));
   const ended = { how: "withdrawn", by: actor.agentId, atMs: ledger.nowMs } as const;
   const contents = await ledger.writtenUnder(orphans.map(({ record }) => record));
   const updates = orphans.map(({ issueId, ref, record }) => {
@@ -315,7 +311,7 @@ export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: Look):
     actor,
     done.map(({ issueId, record }) => ({ issueId, leaseId: record.leaseId })),
   );
-  return done.map(({ issueId }) => issueId);
+  return idsOf(done);
 }
 
 /** For whoever has just reached the remote for another reason: what is left open is settled on the way, if it is little. */

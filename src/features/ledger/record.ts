@@ -209,10 +209,6 @@ function shown(value: unknown): string {
   return printable(JSON.stringify(value) ?? "missing", 60);
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
-}
-
 function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
@@ -227,4 +223,13 @@ export function unreadableClaim(issueId: Ulid, reading: { broken: string; isNewe
         hint: "look at it ('git ls-remote', 'git log' of its ref): somebody has pushed there by hand",
         data,
       });
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+/** Which issues they are about. */
+export function idsOf(claims: readonly { readonly issueId: Ulid }[]): Ulid[] {
+  return claims.map(({ issueId }) => issueId);
 }

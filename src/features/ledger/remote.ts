@@ -8,7 +8,7 @@ export interface ClaimRef {
 }
 
 /** What the remote said when it was asked. */
-export interface Look {
+export interface RemoteClaims {
   /** Those of the asked that exist. */
   readonly claims: ReadonlyMap<Ulid, ClaimRef>;
   /** The highest token that any claim had, as far as was ever heard (PROTOCOL 26). */
@@ -51,9 +51,9 @@ export interface LedgerRemote {
    * Asks. Throws `E_REMOTE_UNREACHABLE`, `E_GIT_TIMEOUT`, `E_AUTH`, or `E_LEDGER_REWRITTEN` when what was seen before is
    * not part of what is there now.
    */
-  look(ids: readonly Ulid[] | "all"): Promise<Look>;
+  look(ids: readonly Ulid[] | "all"): Promise<RemoteClaims>;
   /** What was last heard, for whoever wants to try on the strength of it; null where nothing was heard yet. Asks nobody. */
-  recall(ids: readonly Ulid[]): Promise<Look | null>;
+  recall(ids: readonly Ulid[]): Promise<RemoteClaims | null>;
   /** On this machine only: nobody is told. */
   make(updates: readonly ClaimUpdate[]): Promise<readonly MadeUpdate[]>;
   /** Each for itself, or all or none. Throws only when nothing can have been sent. */

@@ -4,6 +4,7 @@ import { examineLedger } from "./examine";
 import type { Synced } from "./exchange";
 import type { LedgerAt, OpenLedger } from "./open";
 import type { Conflict, Reconciled } from "./reconcile";
+import { idsOf } from "./record";
 import { offlineJson } from "./state";
 import { iso } from "./words";
 
@@ -46,7 +47,7 @@ export function reconciledJson(reconciled: Reconciled): Record<string, unknown> 
     })),
     conflicts: reconciled.conflicts.map(conflictJson),
     withdrawn: reconciled.withdrawn,
-    pending: reconciled.pending.map(({ issueId }) => issueId),
+    pending: idsOf(reconciled.pending),
   };
 }
 

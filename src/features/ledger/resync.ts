@@ -7,7 +7,7 @@ import { removeTree } from "./copy";
 import type { Ledger } from "./ledger";
 import { leave } from "./membership";
 import type { OpenLedger } from "./open";
-import type { Look } from "./remote";
+import type { RemoteClaims } from "./remote";
 import { FRESH } from "./state";
 
 interface Backup {
@@ -78,7 +78,7 @@ export async function forceResync(open: OpenLedger, actor: Actor): Promise<Resyn
 }
 
 /** Claims of this clone that are not there, or not this clone's, are provisional until the next contact. */
-async function doubt(ledger: Ledger, actor: Actor, look: Look): Promise<void> {
+async function doubt(ledger: Ledger, actor: Actor, look: RemoteClaims): Promise<void> {
   const known = await ledger.confirmations("all");
   const lost = [...known.values()].filter(
     ({ issueId, leaseId, state }) =>

@@ -4,7 +4,8 @@ import { type Fact, type FactName, factName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
 import type { Ledger } from "./ledger";
 import type { ClaimRecord } from "./record";
-import type { Look, MadeUpdate } from "./remote";
+import { idsOf } from "./record";
+import type { MadeUpdate, RemoteClaims } from "./remote";
 
 /** More are never on their way at once: what arrives after others is refused, for the ref has moved. */
 const MOST_SENT = 16;
@@ -37,7 +38,7 @@ export async function noteSent(
     facts: held.map(({ issueId }) => sentName(issueId)),
     body: async ({ facts }) => ({
       type: "sync.sending",
-      payload: { issue_ids: held.map(({ issueId }) => issueId) },
+      payload: { issue_ids: idsOf(held) },
       facts: new Map(
         held.map(({ issueId, oid }) => {
           const before = sentIn(facts.get(sentName(issueId))?.value);
@@ -53,7 +54,7 @@ export async function noteSent(
  * PROTOCOL 26b: claims that stand under this clone's id, by a commit that this clone has not made. Somebody else has its id:
  * a copy of the whole machine, inode and all.
  */
-export async function twinsIn(ledger: Ledger, look: Look): Promise<ClaimRecord[]> {
+export async function twinsIn(ledger: Ledger, look: RemoteClaims): Promise<ClaimRecord[]> {
   const cloneId = await ledger.knownCloneId();
   const ours = [...look.claims.values()].flatMap(({ oid, reading }) =>
     "record" in reading && reading.record.isHeld && reading.record.cloneId === cloneId

@@ -2,7 +2,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import type { Environment } from "../../identity/repository";
 import { printable } from "../../kernel/ids";
 import type { Git, GitResult } from "../../platform/git";
-import { gitWords } from "../../platform/git-answers";
+import { gitFailed, gitWords } from "../../platform/git-answers";
 
 /** How the clone's own Git would reach the remote, for Git commands in a repository beside it. */
 export interface Transport {
@@ -75,8 +75,7 @@ async function configEntries(git: Git, cwd: string, env: Record<string, string>)
     cwd,
     env,
   });
-  if (status !== 0)
-    throw new CotenantError("E_GIT", `Git cannot read its configuration: ${gitWords(stderr)}`);
+  if (status !== 0) throw gitFailed("Git cannot read its configuration", stderr);
   const parts = new TextDecoder().decode(stdout).split("\0");
   const entries: ConfigEntry[] = [];
   for (let at = 0; at + 1 < parts.length; at += 2) {

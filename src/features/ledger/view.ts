@@ -1,6 +1,6 @@
 import { sharesClaims } from "../../config/shared-claims";
 import type { Workspace } from "../../coordinator/workspace";
-import type { Ulid } from "../../kernel/ids";
+import { NOBODYS_ID, type Ulid } from "../../kernel/ids";
 import type { Lease } from "../../kernel/lease";
 import { recordAt } from "./claim-attempt";
 import { readCloneId } from "./clone-id";
@@ -47,13 +47,11 @@ export function heardOf(
   for (const [id, ref] of seen) {
     const record = recordAt(ref);
     if (record === null || record.cloneId === cloneId) continue;
-    if (judge(record, cloneId ?? NOBODY, nowMs, rules).kind === "held") others.set(id, record);
+    if (judge(record, cloneId ?? NOBODYS_ID, nowMs, rules).kind === "held") others.set(id, record);
     else if (!record.isHeld && isOver(record.issue)) over.set(id, record);
   }
   return { others, over };
 }
-
-const NOBODY = "00000000000000000000000000" as Ulid;
 
 /** A ledger that cannot be read is no reason why a look at claims fails. */
 async function lastSeen(

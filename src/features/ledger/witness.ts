@@ -2,32 +2,22 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { CommitReader, READING_LIMITS } from "../../git/commits";
 import { type Ulid, ulidIn } from "../../kernel/ids";
-import type { Git, GitOptions } from "../../platform/git";
+import type { Git, GitPlace } from "../../platform/git";
+import type { KnownLease } from "../hooks/witness";
 import { isLedgerOn, openLedger } from "./open";
 import { type ClaimRecord, readClaim } from "./record";
 import { isUnreachable } from "./remote";
 import { lapse } from "./rules";
 
-/** A lease that a claim's history speaks of. */
-interface ClaimedLease {
-  readonly key: string;
-  readonly token: number;
-  readonly agentId: string;
-  readonly grantedAtMs: number;
-  endsAtMs: number | null;
-}
-
 /** What the claims on a remote can testify about commits: who held which issue when, and who holds it now. */
 export interface ClaimTestimony {
   readonly witness: {
-    lease(leaseId: string): ClaimedLease | null;
+    lease(leaseId: string): KnownLease | null;
     /** What was last written under a claim that has ended is named by the record of its end. */
     written(issueId: string, digest: string): "issue" | null;
   };
   readonly held: ReadonlyMap<string, { readonly agentId: string; readonly leaseId: string }>;
 }
-
-type Place = Pick<GitOptions, "cwd" | "env">;
 
 /** Every grant and every beat of every claim is one; beyond this it cannot be told in time. */
 const MOST_RECORDS = 500_000;
@@ -35,7 +25,7 @@ const MOST_RECORDS = 500_000;
 /** Reads the whole history of every claim ref there; null where there is none, and nobody can testify. */
 export async function claimTestimony(
   git: Git,
-  place: Place,
+  place: GitPlace,
   prefix: string,
   nowMs: number,
 ): Promise<ClaimTestimony | null> {
@@ -43,7 +33,7 @@ export async function claimTestimony(
   const commits = await reader.read(await reader.list({ names: [], options: [`--glob=${prefix}*`] }));
   if (commits.length === 0) return null;
   const byOid = new Map(commits.map((commit) => [commit.oid, commit]));
-  const leases = new Map<string, ClaimedLease>();
+  const leases = new Map<string, KnownLease>();
   const held = new Map<string, { agentId: string; leaseId: string }>();
   const written = new Set<string>();
   let walked = 0;
@@ -73,7 +63,7 @@ export async function claimTestimony(
   };
 }
 
-async function claimRefs(git: Git, place: Place, prefix: string): Promise<[Ulid, string][]> {
+async function claimRefs(git: Git, place: GitPlace, prefix: string): Promise<[Ulid, string][]> {
   const { status, stdout, stderr } = await git.run(
     ["for-each-ref", "--format=%(objectname) %(refname)", prefix],
     place,
@@ -93,7 +83,7 @@ async function claimRefs(git: Git, place: Place, prefix: string): Promise<[Ulid,
 const LENIENT = { skewMs: 0, timeoutMs: null, ttlMs: 0 };
 
 /** Of one lease's records the last one says when it ended. */
-function learn(leases: Map<string, ClaimedLease>, record: ClaimRecord): void {
+function learn(leases: Map<string, KnownLease>, record: ClaimRecord): void {
   const endsAtMs = record.ended?.atMs ?? record.expiresAtMs;
   const known = leases.get(record.leaseId);
   if (known !== undefined) return;

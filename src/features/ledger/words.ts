@@ -1,6 +1,6 @@
-import { CotenantError, conflictError, limitError, orThrow, policyError } from "../../errors/cotenant-error";
+import { CotenantError, conflictError, limitError, policyError } from "../../errors/cotenant-error";
 import { fencingToken, printable, type Ulid } from "../../kernel/ids";
-import { issueKey } from "../../kernel/keys";
+import { issueKeyOf } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import type { Subject } from "../../kernel/proposals";
 import type { ClaimRecord } from "./record";
@@ -23,7 +23,7 @@ export function claimSummary(record: ClaimRecord): Record<string, unknown> {
 export function subjectIn({ issueId, leaseId, agentId, token, host }: ClaimRecord): Subject {
   return {
     leaseId,
-    key: orThrow(issueKey(issueId)),
+    key: issueKeyOf(issueId),
     fencingToken: fencingToken(token),
     agentId,
     host,

@@ -1,6 +1,6 @@
 import { resourceNamed, resourceRefs } from "../../coordinator/resources";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, errorFrom, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, errorFrom, orThrow, usageError } from "../../errors/cotenant-error";
 import type { CanonicalPath } from "../../identity/paths";
 import { type Cover, coverOf, refusePattern } from "../../identity/patterns";
 import { byKey, type LeaseRef } from "../../kernel/commands";
@@ -106,9 +106,7 @@ export async function pathNamed(workspace: Workspace, text: string, hint?: strin
 async function directoryKey(workspace: Workspace, text: string): Promise<LeaseKey> {
   const { path, isDirectory } = await pathNamed(workspace, text);
   if (isDirectory !== false) return orThrow(dirKey(path));
-  throw new CotenantError("E_USAGE", `"${printable(text)}" is a file, not a directory`, {
-    hint: "leave out --dir",
-  });
+  throw usageError(`"${printable(text)}" is a file, not a directory`, "leave out --dir");
 }
 
 /** Leases that exist already: by id, by key, or as they were named when they were taken. */

@@ -1,6 +1,6 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { type ByteText, bytesOf, byteTextOf, fromByteText } from "../../git/byte-text";
-import { ObjectDatabase, type ObjectPlace } from "../../git/database";
+import { alternateObjects, ObjectDatabase, type ObjectPlace } from "../../git/database";
 import type { Leaf } from "../../git/tree-editor";
 import { printable } from "../../kernel/ids";
 import type { GitResult, LastingGit } from "../../platform/git";
@@ -172,12 +172,12 @@ export async function withObjectsApart<T>(
   place: ObjectPlace,
   purpose: string,
   act: (objects: ObjectDatabase, env: Readonly<Record<string, string>>) => Promise<T>,
-  settings: Readonly<Record<string, string>> = {},
+  envAt: (root: string) => Readonly<Record<string, string>> = (root) => quarantine(place.commonDir, root),
 ): Promise<T> {
   const root = `${directory}/${purpose}-${freshSuffix(platform.random)}.objects`;
   await platform.files.makeDirectory(directory, directoryMode);
   await platform.files.makeDirectory(root, directoryMode);
-  const env = { ...quarantine(place.commonDir, root), ...settings };
+  const env = envAt(root);
   const objects = new ObjectDatabase(platform, git, { ...place, apart: { root, env } });
   try {
     return await act(objects, env);
@@ -188,10 +188,8 @@ export async function withObjectsApart<T>(
 }
 
 /** New objects go to `own`, and all others are found where they are. */
-function quarantine(commonDir: string, own: string): Record<string, string> {
-  // Paths are separated by colons, and one with a colon in it stands in quotes.
-  const quoted = `"${`${commonDir}/objects`.replace(/[\\"]/g, (char) => `\\${char}`)}"`;
-  return { GIT_OBJECT_DIRECTORY: own, GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted };
+export function quarantine(commonDir: string, own: string) {
+  return { GIT_OBJECT_DIRECTORY: own, ...alternateObjects(`${commonDir}/objects`) };
 }
 
 /** What publishes that were killed have left; a younger one may be in use. */
@@ -211,7 +209,7 @@ export async function clearIndexes(
 }
 
 /** A directory with everything in it. Whatever cannot be removed stays for `gc`. */
-export async function removeAll(files: Files, path: string): Promise<void> {
+async function removeAll(files: Files, path: string): Promise<void> {
   for (const name of (await files.readDirectory(path)) ?? []) {
     const below = `${path}/${name}`;
     if ((await files.lstat(below))?.kind === "directory") await removeAll(files, below);

@@ -1,6 +1,6 @@
 import type { Config } from "../../config/load";
 import { fitsPattern } from "../../kernel/path-patterns";
-import { typed } from "./hint-words";
+import { shellWord } from "../../kernel/printing";
 
 /** Where what looks like a secret is let through: `publish.allow_secrets_in`. */
 export interface Allowed {
@@ -27,5 +27,5 @@ export function howToAllow({ patterns, untrusted }: Allowed, paths: readonly str
     return `have a person trust that ${SETTING} allows it, which the repository's file says: cotenant trust`;
   const list = [...(untrusted ?? patterns), ...open];
   if (list.some((one) => /[,\x00-\x1f\x7f]/.test(one))) return `name it in ${SETTING}`;
-  return `allow it, and have a person trust that: cotenant config set ${SETTING} ${typed(list.join(","))}`;
+  return `allow it, and have a person trust that: cotenant config set ${SETTING} ${shellWord(list.join(","))}`;
 }

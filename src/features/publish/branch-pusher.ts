@@ -5,6 +5,7 @@ import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import type { Ulid } from "../../kernel/ids";
 import { refKey } from "../../kernel/keys";
+import { shellWord } from "../../kernel/printing";
 import { newUlid } from "../../platform/new-ulid";
 import { remoteOfBase, tipOf, trackedTip } from "./base";
 import { BorrowedLeases, type KeptBranch } from "./branch-leases";
@@ -13,7 +14,6 @@ import { fetchedTip, isAncestor, rebuiltOn, unpushedSince } from "./catching-up"
 import { pushUnderClaims, type WantedPush } from "./claim-push";
 import type { ClaimsUnder } from "./claims";
 import type { CommitWriter } from "./commit-writer";
-import { typed } from "./hint-words";
 import type { Plan, Planner } from "./planner";
 import type { PushResult } from "./push";
 import type { RefChange, RefCommitter } from "./ref-committer";
@@ -171,7 +171,7 @@ function unmerged(error: CotenantError, { remote, ref }: WantedPush): PushResult
   const [path] = error.paths;
   const hint =
     error.code === "E_PUBLISH_CONFLICT" && path !== undefined
-      ? `make the change anew on top of theirs, and publish it with --base ${typed(base)} --push; theirs: git show ${typed(`${base}:${path}`)}`
+      ? `make the change anew on top of theirs, and publish it with --base ${shellWord(base)} --push; theirs: git show ${shellWord(`${base}:${path}`)}`
       : error.hint;
   return { result: "failed", remote, code: error.code, why: error.message, hint };
 }

@@ -5,9 +5,9 @@ import { decode, joinPath } from "../../identity/path-text";
 import type { Repository } from "../../identity/repository";
 import { printable } from "../../kernel/ids";
 import { isFullRefName } from "../../kernel/keys";
+import { shellWord } from "../../kernel/printing";
 import type { Git } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
-import { typed } from "./hint-words";
 
 const HEADS = "refs/heads/";
 const ALWAYS_PROTECTED = ["main", "master"];
@@ -119,7 +119,7 @@ export async function refuseBeside(git: Git, cwd: string, ref: string): Promise<
   const other = above.includes(taken) ? `${there}-${name.slice(there.length + 1)}` : `${name}-new`;
   throw usageError(
     `${printable(name, 200)} cannot be made beside the branch ${printable(there, 200)}: Git keeps them as a file and its directory`,
-    `publish to that one (--branch ${typed(there)}), or under another name (--branch ${typed(other)})`,
+    `publish to that one (--branch ${shellWord(there)}), or under another name (--branch ${shellWord(other)})`,
     { ref, taken },
   );
 }

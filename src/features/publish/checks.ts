@@ -1,15 +1,10 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
-import type { CommandRequest, Commands } from "../../platform/commands";
+import type { CommandEnd, CommandRequest, Commands } from "../../platform/commands";
 
-export interface CheckOutcome {
+export interface CheckOutcome extends Omit<CommandEnd, "outputBytes"> {
   readonly command: string;
   readonly passed: boolean;
-  readonly exitStatus: number | null;
-  readonly signal: string | null;
-  readonly timedOut: boolean;
-  readonly durationMs: number;
-  readonly output: string;
 }
 
 export interface CheckRequest {

@@ -12,7 +12,7 @@ import {
   dirKey,
   fileKey,
   isPathKey,
-  issueKey,
+  issueKeyOf,
   type LeaseKey,
   pathOf,
   scopeKey,
@@ -214,7 +214,7 @@ async function issueCoverage(
 
 /** Throws what speaks against it now. Also asked under the store's mutex: nobody can claim one of them then. */
 export async function judgeEdits(workspace: Workspace, edits: IssueEdits): Promise<Lease[]> {
-  const keys = edits.issues.map(({ id }) => ({ key: orThrow(issueKey(id)), leaseId: null }));
+  const keys = edits.issues.map(({ id }) => ({ key: issueKeyOf(id), leaseId: null }));
   const standing = (await workspace.coordinator.find(keys)).filter(
     (one) => one.standing === "valid" && !one.stale,
   );

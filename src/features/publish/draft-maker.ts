@@ -19,7 +19,7 @@ import {
 } from "./draft";
 import { formerNames } from "./patch-names";
 
-export interface Desk {
+export interface DraftBasis {
   readonly objects: ObjectDatabase;
   /** The tree that the inputs are meant against; null where there is nothing yet. */
   readonly base: ObjectId | null;
@@ -44,24 +44,24 @@ export interface Drafted {
 }
 
 /** What the inputs come to, path by path, against the base. Nothing of it is in the repository yet. */
-export async function draftOf(desk: Desk, inputs: readonly Input[]): Promise<Drafted> {
+export async function draftOf(basis: DraftBasis, inputs: readonly Input[]): Promise<Drafted> {
   const book = new DraftBook();
   const of = <Op extends Input["op"]>(op: Op) => inputs.filter((input): input is OpOf<Op> => input.op === op);
   const patches = of("patch");
-  if (patches.length > 0) book.setAll(await patched(desk, patches));
+  if (patches.length > 0) book.setAll(await patched(basis, patches));
   const named = of("from-worktree");
   const { changes: taken, putBack } =
     named.length === 0
       ? { changes: new Map<string, Wanted | null>(), putBack: [] }
-      : await fromWorktree({ ...desk, base: desk.ground }, named, desk.base);
+      : await fromWorktree({ ...basis, base: basis.ground }, named, basis.base);
   book.setAll(taken);
-  for (const input of of("delete")) await deleted(desk, book, input);
-  for (const input of of("rename")) await renamed(desk, book, input);
-  for (const input of of("put")) await put(desk, book, input);
-  const inBase = await lookUp(desk.objects, desk.base, book.draft.keys());
+  for (const input of of("delete")) await deleted(basis, book, input);
+  for (const input of of("rename")) await renamed(basis, book, input);
+  for (const input of of("put")) await put(basis, book, input);
+  const inBase = await lookUp(basis.objects, basis.base, book.draft.keys());
   // What stands there already is no change.
   const draft = new Map([...book.draft].filter(([path, wanted]) => !sameLeaf(wanted, inBase.get(path))));
-  const grounds = await lookUp(desk.objects, desk.ground, taken.keys());
+  const grounds = await lookUp(basis.objects, basis.ground, taken.keys());
   const before = new Map<string, Leaf>();
   for (const path of draft.keys()) {
     const leaf = (taken.has(path) ? grounds : inBase).get(path);
@@ -72,17 +72,17 @@ export async function draftOf(desk: Desk, inputs: readonly Input[]): Promise<Dra
 
 // --- contents, deletions, renames ---------------------------------------------------------------------------
 
-async function at(desk: Desk, path: string): Promise<Leaf | null> {
-  return (await lookUp(desk.objects, desk.base, [checkedPath(path)])).get(path) ?? null;
+async function at(basis: DraftBasis, path: string): Promise<Leaf | null> {
+  return (await lookUp(basis.objects, basis.base, [checkedPath(path)])).get(path) ?? null;
 }
 
-async function put(desk: Desk, book: DraftBook, input: OpOf<"put">): Promise<void> {
+async function put(basis: DraftBasis, book: DraftBook, input: OpOf<"put">): Promise<void> {
   const { path, content, mode, newMode } = input;
-  const old = await at(desk, path);
+  const old = await at(basis, path);
   refuseUnexpected(path, old, input.baseBlob);
   if (old !== null && isTree(old)) {
     // It may become a file where everything in it goes in the same publish.
-    const inside = [...(await filesAt(desk, path, old)).keys()];
+    const inside = [...(await filesAt(basis, path, old)).keys()];
     if (inside.some((file) => book.draft.get(file) !== null)) throw isDirectory(path);
   }
   const isFile = old?.mode === MODES.file || old?.mode === MODES.executable;
@@ -91,26 +91,30 @@ async function put(desk: Desk, book: DraftBook, input: OpOf<"put">): Promise<voi
       hint: "say what it should become: a change with a mode, on --changes",
       mode: old.mode,
     });
-  book.set(path, contentLeaf(desk.objects, mode ?? (isFile ? old.mode : newMode), content));
+  book.set(path, contentLeaf(basis.objects, mode ?? (isFile ? old.mode : newMode), content));
 }
 
-async function deleted(desk: Desk, book: DraftBook, { path, baseBlob }: OpOf<"delete">): Promise<void> {
-  const old = await at(desk, path);
+async function deleted(
+  basis: DraftBasis,
+  book: DraftBook,
+  { path, baseBlob }: OpOf<"delete">,
+): Promise<void> {
+  const old = await at(basis, path);
   refuseUnexpected(path, old, baseBlob);
   if (old === null) throw notInBase(path);
-  for (const [file] of await filesAt(desk, path, old)) book.set(file, null);
+  for (const [file] of await filesAt(basis, path, old)) book.set(file, null);
 }
 
-async function renamed(desk: Desk, book: DraftBook, { from, to }: OpOf<"rename">): Promise<void> {
-  const old = await at(desk, from);
+async function renamed(basis: DraftBasis, book: DraftBook, { from, to }: OpOf<"rename">): Promise<void> {
+  const old = await at(basis, from);
   if (old === null) throw notInBase(from);
-  const there = await at(desk, to);
+  const there = await at(basis, to);
   const isFreed = book.has(to) && book.draft.get(to) === null;
   if (there !== null && !isFreed)
     throw pathError("E_USAGE", to, "is there already", {
       hint: "delete it in the same publish (--delete), or choose another name",
     });
-  for (const [file, leaf] of await filesAt(desk, from, old)) {
+  for (const [file, leaf] of await filesAt(basis, from, old)) {
     const target = checkedPath(to + file.slice(from.length));
     if (book.has(target) && book.draft.get(target) === null) book.replace(target, { ...leaf, content: null });
     else book.set(target, { ...leaf, content: null });
@@ -119,9 +123,9 @@ async function renamed(desk: Desk, book: DraftBook, { from, to }: OpOf<"rename">
 }
 
 /** The files that a path stands for: itself, or everything in it. */
-async function filesAt(desk: Desk, path: string, leaf: Leaf): Promise<Map<string, Leaf>> {
+async function filesAt(basis: DraftBasis, path: string, leaf: Leaf): Promise<Map<string, Leaf>> {
   if (!isTree(leaf)) return new Map([[path, leaf]]);
-  const files = await listFiles(desk.objects, leaf.oid, desk.maxPaths);
+  const files = await listFiles(basis.objects, leaf.oid, basis.maxPaths);
   return new Map([...files].map(([name, file]) => [`${path}/${unicode(name)}`, file]));
 }
 
@@ -136,15 +140,18 @@ function refuseUnexpected(path: string, old: Leaf | null, expected: ObjectId | n
 
 // --- patches, and files of a working tree -------------------------------------------------------------------
 
-async function patched(desk: Desk, patches: readonly OpOf<"patch">[]): Promise<Map<string, Wanted | null>> {
-  return withIndex(desk, async (index) => {
+async function patched(
+  basis: DraftBasis,
+  patches: readonly OpOf<"patch">[],
+): Promise<Map<string, Wanted | null>> {
+  return withIndex(basis, async (index) => {
     const names = new Set<ByteText>();
     for (const { patch, name } of patches) {
       for (const path of await index.namesIn(patch, name)) names.add(checkedPath(unicode(path)) && path);
       for (const path of formerNames(patch)) names.add(path);
     }
-    if (names.size > 2 * desk.maxPaths) throw tooMany(names.size);
-    const before = await lookUpBytes(desk, names);
+    if (names.size > 2 * basis.maxPaths) throw tooMany(names.size);
+    const before = await lookUpBytes(basis, names);
     await index.seed(before);
     for (const { patch, name } of patches) await index.apply(patch, name);
     return before;
@@ -152,63 +159,65 @@ async function patched(desk: Desk, patches: readonly OpOf<"patch">[]): Promise<M
 }
 
 async function fromWorktree(
-  desk: Desk,
+  basis: DraftBasis,
   inputs: readonly OpOf<"from-worktree">[],
   branch: ObjectId | null,
 ): Promise<{ changes: Map<string, Wanted | null>; putBack: readonly string[] }> {
-  const { files } = desk.index.platform;
-  const changes = await withIndex(desk, async (index) => {
+  const { files } = basis.index.platform;
+  const changes = await withIndex(basis, async (index) => {
     const before = new Map<ByteText, Leaf>();
     const [plain, directories]: [ByteText[], ByteText[]] = [[], []];
     for (const { path } of inputs) {
       const isRoot = path === ".";
-      const old = isRoot ? rootOf(desk) : await at(desk, path);
-      const now = await files.lstat(isRoot ? desk.index.worktreeRoot : `${desk.index.worktreeRoot}/${path}`);
-      if (old === null && now === null) throw nowhere(path, await at({ ...desk, base: branch }, path));
+      const old = isRoot ? rootOf(basis) : await at(basis, path);
+      const now = await files.lstat(
+        isRoot ? basis.index.worktreeRoot : `${basis.index.worktreeRoot}/${path}`,
+      );
+      if (old === null && now === null) throw nowhere(path, await at({ ...basis, base: branch }, path));
       if (old !== null)
-        for (const [file, leaf] of await filesOf(desk, isRoot ? "" : toByteText(path), old))
+        for (const [file, leaf] of await filesOf(basis, isRoot ? "" : toByteText(path), old))
           before.set(file, leaf);
       const isDirectory = now === null ? old !== null && isTree(old) : now.kind === "directory";
       (isDirectory ? directories : plain).push(isRoot ? "." : toByteText(path));
     }
-    if (before.size > 10 * desk.maxPaths) throw tooMany(before.size);
+    if (before.size > 10 * basis.maxPaths) throw tooMany(before.size);
     await index.seed(before);
     await index.takeFiles(plain);
     await index.takeDirectories(directories);
     return before;
   });
   const named = new Set(inputs.map(({ path }) => path));
-  const putBack = [...desk.putBack].flatMap(([path, leaf]) =>
+  const putBack = [...basis.putBack].flatMap(([path, leaf]) =>
     !named.has(path) && changes.has(path) && sameLeaf(changes.get(path), leaf) ? [path] : [],
   );
   for (const path of putBack) changes.delete(path);
   return { changes, putBack };
 }
 
-function rootOf({ base }: Desk): Leaf | null {
+function rootOf({ base }: DraftBasis): Leaf | null {
   return base === null ? null : { mode: MODES.tree, oid: base };
 }
 
-async function filesOf(desk: Desk, path: ByteText, leaf: Leaf): Promise<Map<ByteText, Leaf>> {
+async function filesOf(basis: DraftBasis, path: ByteText, leaf: Leaf): Promise<Map<ByteText, Leaf>> {
   if (!isTree(leaf)) return new Map([[path, leaf]]);
-  const files = await listFiles(desk.objects, leaf.oid, 10 * desk.maxPaths);
+  const files = await listFiles(basis.objects, leaf.oid, 10 * basis.maxPaths);
   return path === "" ? files : new Map([...files].map(([name, file]) => [`${path}/${name}`, file]));
 }
 
 /** Lets `work` do something to an index of its own; answers how it differs from what it began with. */
 async function withIndex(
-  desk: Desk,
+  basis: DraftBasis,
   work: (index: AgentIndex) => Promise<ReadonlyMap<ByteText, Leaf>>,
 ): Promise<Map<string, Wanted | null>> {
-  const index = await AgentIndex.open(desk.index);
-  const reader = new ObjectReader(desk.index.git, desk.index.worktreeRoot, index.env);
+  const index = await AgentIndex.open(basis.index);
+  const reader = new ObjectReader(basis.index.git, basis.index.worktreeRoot, index.env);
   try {
     const before = await work(index);
     const after = await index.list();
     const changes = new Map<string, Wanted | null>();
     for (const [path, leaf] of after) {
       if (sameLeaf(before.get(path), leaf)) continue;
-      if (changes.size > desk.maxPaths) throw tooMany(changes.size);
+      if (changes.size > basis.maxPaths) throw tooMany(changes.size);
       changes.set(checkedPath(unicode(path)), await contentOf(reader, leaf));
     }
     for (const path of before.keys()) if (!after.has(path)) changes.set(unicode(path), null);
@@ -226,11 +235,11 @@ async function contentOf(reader: ObjectReader, leaf: Leaf): Promise<Wanted> {
   return { ...leaf, content: object.content };
 }
 
-async function lookUpBytes(desk: Desk, names: ReadonlySet<ByteText>): Promise<Map<ByteText, Leaf>> {
+async function lookUpBytes(basis: DraftBasis, names: ReadonlySet<ByteText>): Promise<Map<ByteText, Leaf>> {
   const readable = [...names].filter((name) => isUnicode(name)).map(fromByteText);
   const found = await lookUp(
-    desk.objects,
-    desk.base,
+    basis.objects,
+    basis.base,
     readable.filter((path) => !/(?:^|\/)(?:\/|$)/.test(path)),
   );
   const files = [...found].filter(([, leaf]) => !isTree(leaf));

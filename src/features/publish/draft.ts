@@ -49,8 +49,10 @@ export function pathError(
   words: string,
   { hint, ...data }: { readonly hint?: string; readonly [name: string]: unknown },
 ): CotenantError {
-  const told = { ...(hint === undefined ? {} : { hint }), data: { path: printable(path, 500), ...data } };
-  return new CotenantError(code, `${printable(path, 200)} ${words}`, told);
+  return new CotenantError(code, `${printable(path, 200)} ${words}`, {
+    hint,
+    data: { path: printable(path, 500), ...data },
+  });
 }
 
 /** A path as Git will have it, or the refusal that says what is wrong with it. */

@@ -1,12 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { below } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
-
-/** A word of a command that somebody is told to type. */
-export function typed(text: string): string {
-  const shown = printable(text, 200);
-  return /^[\w@%+=:,./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
-}
+import { shellWord } from "../../kernel/printing";
 
 /** Of a list in an error's data. */
 export const MOST_NAMED = 1_000;
@@ -30,5 +25,5 @@ export function typedPath({ surroundings, repository }: Workspace, path: string)
     there.shift();
   }
   const relative = [...here.map(() => ".."), ...there].join("/");
-  return typed(relative.startsWith("-") ? `./${relative}` : relative);
+  return shellWord(relative.startsWith("-") ? `./${relative}` : relative);
 }

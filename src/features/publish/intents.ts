@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { orNull, those, ulid } from "../../codec/fields";
+import { orNull, processIdentity, those, ulid } from "../../codec/fields";
 import { toSnakeCase } from "../../codec/names";
 import { codecOf } from "../../codec/record";
 import type { ObjectId } from "../../git/object-name";
@@ -27,6 +27,7 @@ export interface Intent {
   readonly publishId: Ulid;
   /** The caller's own, for a retry. */
   readonly requestId: Ulid | null;
+  /** What the log calls it. */
   readonly noun: Noun;
   readonly ref: string;
   readonly old: ObjectId | null;
@@ -65,15 +66,6 @@ export function intentToFact(intent: Intent): Fact {
   };
 }
 
-const process = v.object({
-  machineId: v.string(),
-  bootId: v.string(),
-  pidNamespace: v.string(),
-  timeNamespace: v.string(),
-  user: v.string(),
-  startTime: v.string(),
-  pid: v.number(),
-});
 const FACT = codecOf(
   {
     publishId: ulid,
@@ -86,8 +78,8 @@ const FACT = codecOf(
     claims: those(ulid),
     branchLease: orNull(ulid),
     onceDone: v.pipe(v.optional(v.unknown(), {}), v.transform(factsIn)),
-    publisher: process,
-    git: process,
+    publisher: processIdentity,
+    git: processIdentity,
     at: v.string(),
   },
   { opaque: new Set(["once_done"]) },

@@ -5,9 +5,9 @@ import { MODES } from "../../git/tree";
 import { editTree, type Leaf, lookUp, TreeClash } from "../../git/tree-editor";
 import { printable } from "../../kernel/ids";
 import type { LastingGit } from "../../platform/git";
-import { gitWords } from "../../platform/git-answers";
+import { gitFailed } from "../../platform/git-answers";
 import type { Platform } from "../../platform/platform";
-import { withObjectsApart } from "./agent-index";
+import { quarantine, withObjectsApart } from "./agent-index";
 import { type Draft, sameLeaf, type Wanted } from "./draft";
 import { MOST_NAMED, others } from "./hint-words";
 
@@ -124,7 +124,10 @@ async function mergedByGit(
     }
     return merged;
   };
-  return withObjectsApart(at, at.place, "merge", inQuarantine, { GIT_NO_REPLACE_OBJECTS: "1" });
+  return withObjectsApart(at, at.place, "merge", inQuarantine, (root) => ({
+    ...quarantine(at.place.commonDir, root),
+    GIT_NO_REPLACE_OBJECTS: "1",
+  }));
 }
 
 interface Sides {
@@ -155,7 +158,7 @@ async function mergeTree(
   // Where one side has a directory, Git puts the other's file beside it under a name of its own.
   const own = names.map((name) => (open.includes(name) ? name : name.replace(/~[^~/]*$/, "")));
   if (status === 1) throw conflict([...new Set(own.filter((name) => name !== ""))]);
-  throw new CotenantError("E_GIT", `Git could not merge: ${gitWords(stderr)}`);
+  throw gitFailed("Git could not merge", stderr);
 }
 
 const NOBODY = { name: "cotenant", email: "cotenant@localhost", time: 0, zone: "+0000" };

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { CotenantError, fileFailure, usageError } from "../../errors/cotenant-error";
 import { MODES } from "../../git/tree";
 import { below, normalPath, resolveFrom } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
@@ -73,9 +73,7 @@ async function contentOf(
 ): Promise<{ bytes: Uint8Array; mode: number }> {
   if (file === "-" && readStdin !== undefined) {
     if ([...patches, list].filter((one) => one === "-").length > 1)
-      throw new CotenantError("E_USAGE", "standard input can be read only once", {
-        hint: "give a file's name",
-      });
+      throw usageError("standard input can be read only once", "give a file's name");
     return { bytes: await readStdin(), mode: 0o644 };
   }
   const { files } = surroundings.platform;

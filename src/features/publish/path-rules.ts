@@ -173,7 +173,7 @@ export function refusePaths(objections: readonly PathObjection[]): void {
   const more = others(same.slice(1).map(({ path }) => path));
   const where = first.path === "" ? "" : `${printable(first.path, 200)}: `;
   throw new CotenantError(first.code, `${where}${first.why}${more}`, {
-    ...(first.hint === undefined ? {} : { hint: first.hint(same.map(({ path }) => path)) }),
+    hint: first.hint?.(same.map(({ path }) => path)),
     data: {
       paths: same.slice(0, MOST_NAMED).map(({ path, why }) => ({ path: printable(path, 500), why })),
       count: same.length,

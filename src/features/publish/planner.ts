@@ -7,6 +7,7 @@ import type { ObjectId } from "../../git/object-name";
 import { type Leaf, lookUp } from "../../git/tree-editor";
 import type { Fact, FactName } from "../../kernel/facts";
 import { type PlacedRule, pathJudge, RULES_FILE } from "../../kernel/path-rules";
+import { shellWord } from "../../kernel/printing";
 import { escapeName, modesFor } from "../../store/layout";
 import { scopeOf } from "../hooks/commit-rules";
 import { globalRefusal } from "../hooks/global-operations";
@@ -20,7 +21,6 @@ import type { Authorship, CommitWriter } from "./commit-writer";
 import { type Coverage, coverageOf } from "./coverage";
 import { type Draft, sameLeaf } from "./draft";
 import { type Drafted, draftOf } from "./draft-maker";
-import { typed } from "./hint-words";
 import { type MergePlace, ontoTip, treeWith } from "./merge";
 import { cleanMessage, withTrailers } from "./message";
 import { type PathObjection, pathObjections, refusePaths } from "./path-rules";
@@ -220,7 +220,7 @@ export class Planner {
       const commit = tip.commit.slice(0, 12);
       const isThere = (await lookUp(objects, tip.tree, [path])).has(path);
       const hint = isThere
-        ? `bring what the branch has into your file, and publish it with --base ${commit}; what it has: git show ${typed(`${commit}:${path}`)}`
+        ? `bring what the branch has into your file, and publish it with --base ${commit}; what it has: git show ${shellWord(`${commit}:${path}`)}`
         : `the branch has no such file any more: leave yours out, or publish it all the same with --base ${commit}`;
       throw error.with({ hint });
     }

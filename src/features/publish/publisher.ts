@@ -1,6 +1,6 @@
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, orThrow, retriesError } from "../../errors/cotenant-error";
 import { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import { RefWriter } from "../../git/refs";
@@ -260,18 +260,15 @@ export class Publisher {
       await (over ?? this.#branch.keep(borrowed));
       this.#branch.ended();
     }
-    throw new CotenantError(
-      "E_RETRIES_EXHAUSTED",
+    throw retriesError(
       `${branchName(plan.ref)} could not be changed in ${most + 1} tries`,
+      "run it again in a moment; publish.retries says how often it is tried",
       {
-        hint: "run it again in a moment; publish.retries says how often it is tried",
-        data: {
-          ref: plan.ref,
-          retries: most,
-          cas_failures: casFailures,
-          setting: "publish.retries",
-          ...(this.#refs.lastWords === "" ? {} : { git: this.#refs.lastWords }),
-        },
+        ref: plan.ref,
+        retries: most,
+        cas_failures: casFailures,
+        setting: "publish.retries",
+        ...(this.#refs.lastWords === "" ? {} : { git: this.#refs.lastWords }),
       },
     );
   }

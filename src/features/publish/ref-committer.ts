@@ -1,7 +1,6 @@
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, errorFrom } from "../../errors/cotenant-error";
-import type { ObjectId } from "../../git/object-name";
 import { RefMoved, type RefWriter, RefWriterLost, readRef } from "../../git/refs";
 import type { LeaseRef } from "../../kernel/commands";
 import type { Fact, FactName, FactRecord } from "../../kernel/facts";
@@ -14,28 +13,18 @@ import type { Intention, Standing } from "../../store/guarded-write";
 import type { LockHandle } from "../../store/mutex";
 import { type IssueEdits, judgeEdits, othersOn } from "./coverage";
 import { typedPath } from "./hint-words";
-import { eventOf, INTENT, type Intent, intentName, intentToFact, type Noun } from "./intents";
+import { eventOf, INTENT, type Intent, intentName, intentToFact } from "./intents";
 import { emptyHeadLocks, intentsIn } from "./settlement";
 
 /** One commit that a branch is to point to. */
-export interface RefChange {
-  /** Of this try. */
-  readonly intentId: Ulid;
-  readonly publishId: Ulid;
-  readonly requestId: Ulid | null;
-  /** What the log calls it. */
-  readonly noun: Noun;
-  readonly ref: string;
-  readonly old: ObjectId | null;
-  readonly new: ObjectId;
+export interface RefChange
+  extends Pick<Intent, "intentId" | "publishId" | "requestId" | "noun" | "ref" | "old" | "new" | "claims"> {
   /** What is written of it, besides what every line of a publish says. */
   readonly payload: Readonly<Record<string, unknown>>;
   /** What a retry with the same request id is told. */
   readonly result: Readonly<Record<string, unknown>>;
   /** Everything that it rests on. */
   readonly leases: readonly Lease[];
-  /** The leases of the claims that a push of it is fenced by. */
-  readonly claims: readonly Ulid[];
   readonly secret: string | null;
   /** Paths that it rests on nobody's holding them. */
   readonly optimistic: readonly string[];

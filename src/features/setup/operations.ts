@@ -2,7 +2,7 @@
 import { sharesClaims } from "../../config/shared-claims";
 import { refuseRuledFiles } from "../../coordinator/path-rules";
 import { Workspace } from "../../coordinator/workspace";
-import { CotenantError, errorFrom, fileFailure } from "../../errors/cotenant-error";
+import { CotenantError, choiceOf, errorFrom, fileFailure, policyError } from "../../errors/cotenant-error";
 import type { AgentIdentity } from "../../identity/agent";
 import { DATA_PLANE_LINES, withLines } from "../../identity/data-plane";
 import { HARNESS_NAMES } from "../../identity/harness";
@@ -23,7 +23,7 @@ import {
   installAgents,
   planAgentRemoval,
   planAgents,
-  projectDesk,
+  projectLevel,
   removeAgents,
 } from "../harnesses/operations";
 import { hooksOf, installHooks, planRemoval, removeHooks } from "../hooks/operations";
@@ -73,10 +73,7 @@ export interface Initialised {
 }
 
 export function refuseUnknownMode(enforce: string | null): void {
-  if (enforce === null || ENFORCE_MODES.includes(enforce)) return;
-  throw new CotenantError("E_USAGE", `--enforce cannot be "${printable(enforce)}"`, {
-    hint: `use one of ${ENFORCE_MODES.join(", ")}`,
-  });
+  if (enforce !== null) choiceOf("--enforce", enforce, ENFORCE_MODES);
 }
 
 /** Prepares a repository. Doing it again changes nothing. */
@@ -88,7 +85,7 @@ export async function init(
   const desk = hooks ? await hooksOf(workspace) : null;
   const how = { shared: false, force: false, program };
   if (desk !== null) await installHooks(desk, { ...how, isDry: true });
-  const settings = projectDesk(workspace);
+  const settings = projectLevel(workspace);
   const asking = { program, shared: false, via: null };
   const agents = names === null ? null : [...new Set(names.map(harnessNamed))];
   if (agents !== null) await planAgents(settings, agents, asking);
@@ -295,7 +292,7 @@ async function agentRemovals(workspace: Workspace) {
       root === repository.worktreeRoot
         ? workspace
         : await Workspace.open({ ...surroundings, cwd: root }, { despiteConfig: "mend" });
-    const desk = projectDesk(there);
+    const desk = projectLevel(there);
     removals.push({ desk, plan: await planAgentRemoval(desk, HARNESS_NAMES, false) });
   }
   return removals;
@@ -303,13 +300,10 @@ async function agentRemovals(workspace: Workspace) {
 
 function refuseSnapshots(snapshots: number): void {
   if (snapshots === 0) return;
-  throw new CotenantError(
-    "E_POLICY",
+  throw policyError(
     `there ${snapshots === 1 ? "is" : "are"} ${count(snapshots, "snapshot")}, and what they hold may exist nowhere else`,
-    {
-      hint: "bring back what is still wanted ('cotenant history --all'); then 'cotenant snapshot prune', or --snapshots",
-      data: { snapshots },
-    },
+    "bring back what is still wanted ('cotenant history --all'); then 'cotenant snapshot prune', or --snapshots",
+    { snapshots },
   );
 }
 

@@ -34,10 +34,7 @@ export async function addTrust(
 }
 
 /** A registry that cannot be read names no command. */
-export async function gatesWithoutTrust(
-  workspace: Workspace,
-  trust: Trust,
-): Promise<readonly GateDefinition[]> {
+async function gatesWithoutTrust(workspace: Workspace, trust: Trust): Promise<readonly GateDefinition[]> {
   const { platform } = workspace.surroundings;
   const reading = await inspectRegistry(platform, workspace.repository.worktreeRoot);
   if ("registry" in reading) return waitingGates(platform.digest, trust, reading.registry.gates.values());
@@ -46,7 +43,7 @@ export async function gatesWithoutTrust(
 }
 
 /** Trusts all that waits, as it is now. */
-export async function trustAll(
+async function trustAll(
   workspace: Workspace,
   surveyed: Surveyed,
   gates: readonly GateDefinition[],

@@ -13,6 +13,7 @@ import type { IssueReader } from "../issues/reader";
 import type { FoundIssue } from "../issues/resolve";
 import { worktreeRecords } from "../worktrees/records";
 import { DescriptorStore } from "./descriptor-store";
+import { once } from "./stat-cache";
 
 /** Who left an issue unfinished, and where what they did is: in their worktree while it is there, else in a snapshot or a branch. */
 export interface AbandonedWork extends Leaver {
@@ -116,17 +117,9 @@ function finder(place: AbandonedPlace, worktrees: readonly WorktreeEntry[]) {
       ...nowhere,
       branch,
       checkedOutAt: branch === null ? null : (other?.root ?? null),
-      snapshotId: (last?.snapshot_id as Ulid | undefined) ?? null,
+      snapshotId: last?.snapshot_id ?? null,
       hasCommits: branch !== null && (await hasCommits(branch)),
     };
-  };
-}
-
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | null = null;
-  return () => {
-    made ??= make();
-    return made;
   };
 }
 

@@ -61,10 +61,7 @@ export async function readContents(
   }
 }
 
-export function digestOfContents(
-  { platform }: Pick<SnapshotMachine, "platform">,
-  contents: Contents,
-): string {
+function digestOfContents({ platform }: Pick<SnapshotMachine, "platform">, contents: Contents): string {
   const lines = contents.files.map(({ path, kind, mode, oid }) =>
     digestLine(kind === "repository" ? "directory" : kind, kind === "file" ? mode : 0, oid, path),
   );

@@ -98,12 +98,7 @@ export async function logReady(
 
 /** Takes back what nobody has seen. */
 export async function forget(
-  {
-    session,
-    machine,
-    place,
-    descriptors,
-  }: Pick<SnapshotContext, "session" | "machine" | "place" | "descriptors">,
+  { session, machine, place, descriptors }: SnapshotContext,
   id: string,
 ): Promise<void> {
   await dropRef(machine, place, id);

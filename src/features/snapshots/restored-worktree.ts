@@ -48,7 +48,7 @@ export async function restoreAnew(
 }
 
 /** Reads everything back from the disk: a restored worktree is equal, file by file, or it is none. */
-export async function checkFilled(
+async function checkFilled(
   machine: SnapshotMachine,
   place: TreePlace,
   contents: Contents,

@@ -57,12 +57,7 @@ export function planId(sha256: (text: string) => string, doomed: readonly Doomed
 
 /** First nobody sees it, then the log says so, then its ref and its descriptor go: killed anywhere, `doctor` finds the rest. */
 export async function removeSnapshot(
-  {
-    session,
-    machine,
-    place,
-    descriptors,
-  }: Pick<SnapshotContext, "session" | "machine" | "place" | "descriptors">,
+  { session, machine, place, descriptors }: SnapshotContext,
   { snapshot_id: id, worktree_id: worktreeId }: Descriptor,
   why: string,
 ): Promise<void> {

@@ -95,7 +95,7 @@ function split(bytes: Uint8Array, count: number): string[] {
   return count === 0 ? [] : byteTextOf(bytes).split("\0");
 }
 
-function once<T>(make: () => T): () => T {
+export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | null = null;
   return () => {
     made ??= { value: make() };

@@ -29,7 +29,7 @@ export interface Finding {
 }
 
 /** An issue whose holder went away without a release. */
-export interface LeftIssue {
+interface LeftIssue {
   readonly shortId: string;
   readonly title: string;
   /** By whom, when, and where its changes are. */
@@ -37,7 +37,7 @@ export interface LeftIssue {
 }
 
 /** An issue that is done but for its gates. */
-export interface GatedIssue {
+interface GatedIssue {
   readonly shortId: string;
   readonly title: string;
   /** The first of them. */
@@ -46,7 +46,7 @@ export interface GatedIssue {
 }
 
 /** What there is to look at. */
-export interface Scene {
+export interface Situation {
   /** Who has stopped new grants. */
   readonly pause: Pause | null;
   /** Evictions that wait for the approval of others. */
@@ -84,7 +84,7 @@ export interface Scene {
   readonly missedDaemon: MissedDaemon | null;
 }
 
-export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
+export function needsAPerson(workspace: Workspace, scene: Situation): Finding[] {
   const valid = scene.leases.filter(({ standing }) => standing === "valid");
   const found: readonly (Finding | null | readonly Finding[])[] = [
     paused(scene.pause),
@@ -270,7 +270,7 @@ function untrusted({ config }: Workspace): Finding | null {
 /** Nothing depends on it, but an audit that lacks the end of a lease for days is worth a word. */
 const UNLOGGED_MS = 24 * 3600 * 1000;
 
-function unlogged({ leases, now }: Scene): Finding | null {
+function unlogged({ leases, now }: Situation): Finding | null {
   const old = leases.filter(
     ({ lease, standing }) =>
       standing !== "valid" && elapsedMs(lease.expiresAt ?? lease.lastBeat, now) > UNLOGGED_MS,
@@ -287,7 +287,7 @@ function unlogged({ leases, now }: Scene): Finding | null {
 const LONG_WAIT_MS = 300_000;
 
 /** Its holder may well be alive: only a person can say who has to give way. */
-function heldTooLong({ escalated, now }: Scene): Finding[] {
+function heldTooLong({ escalated, now }: Situation): Finding[] {
   return escalated.map(({ lease, contenders: [first, ...others] }) => {
     const { agentId, acquiredAt } = lease;
     const key = printable(lease.key);
@@ -305,7 +305,7 @@ function heldTooLong({ escalated, now }: Scene): Finding[] {
   });
 }
 
-function waitingLong(valid: readonly LeaseStatus[], { waiters, now, escalated }: Scene): Finding[] {
+function waitingLong(valid: readonly LeaseStatus[], { waiters, now, escalated }: Situation): Finding[] {
   const leases = valid.map(({ lease }) => lease);
   // Said with the lease already.
   const isTold = (ticket: Ticket) =>

@@ -4,7 +4,7 @@ import { type Holder, sameProcess } from "../../kernel/lease";
 import { count, shellWord } from "../../kernel/printing";
 import { endingCommand } from "../../kernel/words";
 import { type Homeless, isOfPlaceAlone } from "../worktrees/homeless";
-import type { Finding, Scene } from "./findings";
+import type { Finding, Situation } from "./findings";
 
 export function stale(valid: readonly LeaseStatus[], gone: ReadonlySet<LeaseId>): Finding[] {
   return valid
@@ -54,7 +54,7 @@ export function ofGoneWorktrees(homeless: readonly Homeless[]): Finding[] {
 }
 
 /** One agent id, several live holders: they would share leases and take each other's for their own. */
-export function usedTwice(valid: readonly LeaseStatus[], { waiters, strangers }: Scene): Finding[] {
+export function usedTwice(valid: readonly LeaseStatus[], { waiters, strangers }: Situation): Finding[] {
   const live = new Map<string, Holder[]>();
   const add = (agentId: string, holder: Holder) => {
     const known = live.get(agentId) ?? [];

@@ -3,7 +3,8 @@ import { toByteText } from "../../git/byte-text";
 import { parentOf } from "../../identity/path-text";
 import { readWorktreeIdentity } from "../../identity/worktree";
 import { listWorktrees } from "../../identity/worktree-list";
-import { printable, type Ulid, type WorktreeId } from "../../kernel/ids";
+import { printable, type WorktreeId } from "../../kernel/ids";
+import { isLocked } from "../../platform/locked";
 import { newUlid } from "../../platform/new-ulid";
 import type { Descriptor } from "../../platform/platform";
 import { LONG_MS } from "./git-calls";
@@ -133,15 +134,7 @@ const BENCH = ".lock";
 
 /** Whether some Git that the dead have started is still at it. */
 async function isAtWork(yard: Yard, { made }: Making): Promise<boolean> {
-  const { files, locks } = machineOf(yard).platform;
-  const path = `${parentOf(made)!}/${BENCH}`;
-  if ((await files.stat(path)) === null) return false;
-  const fd = await files.open(path, "update", 0o600);
-  try {
-    return !(await locks.tryLock(fd));
-  } finally {
-    await files.close(fd);
-  }
+  return isLocked(machineOf(yard).platform, `${parentOf(made)!}/${BENCH}`);
 }
 
 async function add(yard: Yard, making: Making, wanted: Wanted, bench: Descriptor): Promise<void> {
@@ -273,7 +266,7 @@ async function note(
   await yard.session.log(`worktree ${making.place}`, {
     type,
     payload,
-    facts: new Map([[makingName(making.id as Ulid), fact]]),
+    facts: new Map([[makingName(making.id), fact]]),
   });
 }
 

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { limitError } from "../../errors/cotenant-error";
 import { byteTextOf, toByteText } from "../../git/byte-text";
 import type { Git } from "../../platform/git";
 import type { BytePath, Trees } from "../../platform/trees";
@@ -31,13 +31,10 @@ export async function copyIgnored(
     .split("\0")
     .filter((path) => path !== "" && !isOwn(path) && !path.endsWith("/"));
   if (paths.length > MOST_FILES)
-    throw new CotenantError(
-      "E_LIMIT",
+    throw limitError(
       `worktree.copy fits ${paths.length} files; the limit is ${MOST_FILES}`,
-      {
-        hint: "copy less, and let worktree.setup make the rest",
-        data: { setting: "worktree.copy", files: paths.length },
-      },
+      "copy less, and let worktree.setup make the rest",
+      { setting: "worktree.copy", files: paths.length },
     );
   const copied: string[] = [];
   for (const path of paths)

@@ -4,7 +4,7 @@ import { anyObject, orNull, textOrEmpty, textOrNull } from "../../codec/fields";
 import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
 import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
-import type { Ulid, WorktreeId } from "../../kernel/ids";
+import { trusted, type Ulid, type WorktreeId } from "../../kernel/ids";
 import type { ProcessIdentity } from "../../platform/platform";
 
 /** Whose a worktree is, and what for. */
@@ -84,6 +84,6 @@ export async function makings(coordinator: Pick<Coordinator, "facts">): Promise<
     if (read === null) return [];
     const { agentId, issueId, snapshotId, purpose, ...making } = read;
     const record = { agentId, issueId, snapshotId, ...(purpose === undefined ? {} : { purpose }) };
-    return [{ id: factId(name).toUpperCase() as Ulid, ...making, record }];
+    return [{ id: trusted(factId(name).toUpperCase()), ...making, record }];
   });
 }

@@ -1,5 +1,9 @@
 import type { ToolCall } from "../../../src/features/harnesses/real-canary/conversation";
-import type { FileTools, HeadlessStart, Scene } from "../../../src/features/harnesses/real-canary/headless";
+import type {
+  FileTools,
+  HeadlessStart,
+  TrialMachine,
+} from "../../../src/features/harnesses/real-canary/headless";
 import type { ModelServer } from "../../../src/features/harnesses/real-canary/model-server";
 import type { HarnessName } from "../../../src/identity/harness";
 
@@ -18,15 +22,15 @@ export interface Installed {
 }
 
 /** A scene with a program of the registry in it. */
-export interface StageScene extends Scene {
+export interface StageScene extends TrialMachine {
   readonly installed: Installed;
 }
 
 /** The harness's other tools, as its model would call them. */
 export interface Tools extends FileTools {
-  shell(command: string, scene: Scene): ToolCall;
+  shell(command: string, scene: TrialMachine): ToolCall;
   /** A command that goes on after its call has returned. */
-  background(command: string, scene: Scene): ToolCall;
+  background(command: string, scene: TrialMachine): ToolCall;
   /** A subagent with this prompt; null where there are none. */
   delegate: ((prompt: string) => ToolCall) | null;
   /** What the model does until a subagent is done that runs beside it; null where the call itself waits. */
@@ -40,7 +44,7 @@ export interface Trust {
   /** What a person does to give it, for the table. */
   readonly by: string;
   /** Has the harness ask for it, where it does not by default. */
-  demand?(scene: Scene): void;
+  demand?(scene: TrialMachine): void;
   give(scene: StageScene): Promise<void>;
 }
 
@@ -57,7 +61,7 @@ export interface AgentProgram {
   /** The program and its first words. */
   launcher(installed: Installed): readonly string[];
   /** Writes what it needs in an empty home. */
-  prepare(scene: Scene): void;
+  prepare(scene: TrialMachine): void;
   /** `isTrusting`: with whatever makes it run the hooks of this project without asking. */
   start(scene: StageScene, prompt: string, isTrusting: boolean): HeadlessStart;
   readonly tools: Tools;

@@ -4,9 +4,9 @@ import {
   type ClaimRef,
   type ClaimUpdate,
   type LedgerRemote,
-  type Look,
   type MadeUpdate,
   type PushOutcome,
+  type RemoteClaims,
   tokenOf,
 } from "../../../src/features/ledger/remote";
 import type { Ulid } from "../../../src/kernel/ids";
@@ -103,7 +103,7 @@ export class SimRemote implements LedgerRemote {
     this.count = parts.count;
   }
 
-  async look(ids: readonly Ulid[] | "all"): Promise<Look> {
+  async look(ids: readonly Ulid[] | "all"): Promise<RemoteClaims> {
     const heard = await this.#exchange(() => {
       const claims = new Map<Ulid, ClaimRef>();
       for (const id of ids === "all" ? this.#server.claims.keys() : ids) {
@@ -117,7 +117,7 @@ export class SimRemote implements LedgerRemote {
     return { claims: heard, highestToken: 0 };
   }
 
-  async recall(ids: readonly Ulid[]): Promise<Look | null> {
+  async recall(ids: readonly Ulid[]): Promise<RemoteClaims | null> {
     return this.#memory.size === 0
       ? null
       : { claims: new Map([...this.#memory].filter(([id]) => ids.includes(id))), highestToken: 0 };

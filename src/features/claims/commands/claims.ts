@@ -7,7 +7,7 @@ import {
   proposalText,
   standingText,
 } from "../../../coordinator/proposals";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { usageError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import {
   availableFrom,
@@ -153,9 +153,7 @@ export const transfer: Command = {
   async run(context, parsed) {
     const toAgent = parsed.text("to-agent");
     if (toAgent === undefined)
-      throw new CotenantError("E_USAGE", "a transfer needs somebody to take it over", {
-        hint: "add --to-agent <type:name>",
-      });
+      throw usageError("a transfer needs somebody to take it over", "add --to-agent <type:name>");
     const workspace = await context.workspace();
     const change = await claim.transfer(workspace, {
       ...holderFrom(parsed, workspace),

@@ -27,7 +27,7 @@ import {
   type Ulid,
   type WorktreeId,
 } from "../../../kernel/ids";
-import { type LeaseKey, nameOf } from "../../../kernel/keys";
+import { issueOf, type LeaseKey } from "../../../kernel/keys";
 import { isLandingKey } from "../../../kernel/landing-right";
 import { belongsTo, sameParty } from "../../../kernel/lease";
 import type { Proposal } from "../../../kernel/proposals";
@@ -284,9 +284,7 @@ export async function giveBack(
 }
 
 function issuesAmong(keys: readonly LeaseKey[]): Ulid[] {
-  return keys
-    .filter((key) => key.startsWith("issue:") && !isLandingKey(key))
-    .map((key) => nameOf(key) as Ulid);
+  return keys.filter((key) => key.startsWith("issue:") && !isLandingKey(key)).map(issueOf);
 }
 
 async function isHeldByCaller(workspace: Workspace, id: Ulid): Promise<boolean> {
@@ -307,7 +305,7 @@ export async function titlesOf(
 ): Promise<ReadonlyMap<string, string>> {
   if (leases.length === 0) return new Map();
   const reader = await issuesIn(workspace);
-  const found = await reader.findAll(leases.map(({ lease }) => nameOf(lease.key) as Ulid));
+  const found = await reader.findAll(leases.map(({ lease }) => issueOf(lease.key)));
   return new Map(
     [...found].flatMap(([id, one]) => (isFound(one) ? [[`issue:${id}`, `"${one.issue.title}"`]] : [])),
   );
@@ -316,7 +314,7 @@ export async function titlesOf(
 /** What was written under a claim goes with it. Nothing where the caller does not hold it: the release says why. */
 async function putBackClaim(workspace: Workspace, ref: LeaseRef, request: HolderRequest): Promise<void> {
   const [held] = await workspace.coordinator.find([ref]);
-  const id = held?.lease.key.startsWith("issue:") === true ? (nameOf(held.lease.key) as Ulid) : null;
+  const id = held?.lease.key.startsWith("issue:") === true ? issueOf(held.lease.key) : null;
   if (held === undefined || id === null || held.standing !== "valid") return;
   const { secret = null } = await proofOf(workspace, request);
   const session = await workspace.session("write");

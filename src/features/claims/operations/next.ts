@@ -1,6 +1,6 @@
 import type { Acquired } from "../../../coordinator/session";
 import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, notFoundError } from "../../../errors/cotenant-error";
 import { byKey } from "../../../kernel/commands";
 import type { Ulid } from "../../../kernel/ids";
 import type { IssueRow } from "../../issues/board";
@@ -116,10 +116,7 @@ async function nothingLeft(desk: RepositoryDesk, request: NextRequest): Promise<
   const { states: _, limit: __, ...asked } = filterOf(request);
   const data = { filter: asked };
   if (request.wait === undefined)
-    return new CotenantError("E_NOT_FOUND", "there is nothing that could be claimed now", {
-      hint: `${hint}; --wait waits for it`,
-      data,
-    });
+    return notFoundError("there is nothing that could be claimed now", `${hint}; --wait waits for it`, data);
   const secs = waitMs(request.wait) / 1000;
   return new CotenantError("E_WAIT_TIMEOUT", `nothing became available within ${secs} s`, { hint, data });
 }

@@ -69,7 +69,7 @@ const ENDS: Readonly<Record<IssueOutcome["end"], string>> = {
   interrupted: "interrupted",
 };
 
-export function endsText(ends: RunState["ends"]): string {
+function endsText(ends: RunState["ends"]): string {
   const parts = Object.entries(ENDS).flatMap(([end, words]) => {
     const n = ends[end as IssueOutcome["end"]] ?? 0;
     return n === 0 ? [] : [`${n} ${words}`];

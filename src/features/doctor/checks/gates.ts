@@ -7,7 +7,7 @@ import { waitingGates } from "../../gates/trust";
 import { decodeIssue, type Issue, isTerminal } from "../../issues/model";
 import { RESULTS } from "../../issues/stamps";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
-import type { Patient } from "../patient";
+import { type Patient, readOrNull } from "../patient";
 
 /** The registry, what issues ask of it, and what was said of their gates, in this worktree. */
 export const gatesCheck: Check = {
@@ -143,12 +143,4 @@ async function resultsIn(
       ),
     );
   return found;
-}
-
-async function readOrNull(files: Patient["platform"]["files"], path: string): Promise<Uint8Array | null> {
-  try {
-    return await files.readFile(path);
-  } catch {
-    return null;
-  }
 }

@@ -2,7 +2,7 @@ import { DATA_PLANE_LINES } from "../../../identity/data-plane";
 import { readWorktreeIdentity } from "../../../identity/worktree";
 import { PROVISIONAL_GITIGNORE } from "../../../identity/worktree-file";
 import { parseUlid, printable, type Ulid } from "../../../kernel/ids";
-import { count } from "../../../kernel/printing";
+import { count, some } from "../../../kernel/printing";
 import { isRefusal } from "../../../kernel/refusal";
 import type { Files } from "../../../platform/platform";
 import { cycleIn } from "../../issues/cycles";
@@ -16,7 +16,6 @@ import { shortId } from "../../issues/short-id";
 import { COMMENTS, DEPENDENCIES, LABELS, type WrittenStamp } from "../../issues/stamps";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
-import { some } from "../words";
 
 const INIT = "run: cotenant init (it adds what is missing and changes nothing else)";
 
@@ -231,7 +230,7 @@ function circles(issues: readonly FoundIssue[], ids: readonly Ulid[]): Reported[
   const edges = new Map(issues.map(({ id, dependencies }) => [id as string, [...dependencies]]));
   const found: Reported[] = [];
   for (let circle = cycleIn(edges); circle !== null && found.length < 5; circle = cycleIn(edges)) {
-    const names = circle.map((id) => shortId(id as Ulid, ids));
+    const names = circle.map((id) => shortId(id, ids));
     found.push(
       warning(
         `issues wait for each other: ${names.join(" → ")}`,

@@ -4,13 +4,13 @@ import { ExtentIndex } from "../../../kernel/conflicts";
 import { printable } from "../../../kernel/ids";
 import { type Holder, sameParty } from "../../../kernel/lease";
 import { pauseData, pauseText } from "../../../kernel/pause";
-import { count } from "../../../kernel/printing";
+import { count, some } from "../../../kernel/printing";
 import { isItsTurn } from "../../../kernel/tickets";
 import { endingCommand } from "../../../kernel/words";
 import { homelessAmong } from "../../worktrees/homeless";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
-import { some, span, stamp } from "../words";
+import { span, stamp } from "../words";
 
 /** What stands: whether it could stand, and whether anybody still needs it. */
 export const leasesCheck: Check = {

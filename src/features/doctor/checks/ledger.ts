@@ -1,5 +1,5 @@
 import { sharesClaims } from "../../../config/shared-claims";
-import { count } from "../../../kernel/printing";
+import { count, some } from "../../../kernel/printing";
 import { readCloneId } from "../../ledger/clone-id";
 import { giveBacks, isConfirmed, issueOfLease, readConfirmations } from "../../ledger/confirmations";
 import { LedgerCopy } from "../../ledger/copy";
@@ -11,7 +11,6 @@ import { StateFile } from "../../ledger/state";
 import { transportOf } from "../../ledger/transport";
 import { type Check, fromError, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
-import { some } from "../words";
 
 /** The ledger as this machine has seen it and as it is now, and claims that wait to be confirmed. */
 export const ledgerCheck: Check = {

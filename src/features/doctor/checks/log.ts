@@ -1,14 +1,13 @@
 import { worktreeFilePath } from "../../../identity/worktree-file";
 import type { LeaseRef } from "../../../kernel/commands";
 import { printable } from "../../../kernel/ids";
-import { count } from "../../../kernel/printing";
+import { count, some } from "../../../kernel/printing";
 import { removedStores } from "../../../store/dismantle";
 import { type IndexState, surveyIndex } from "../../../store/index-survey";
 import { decodeSecret, type SecretEntry } from "../../../store/secrets";
 import { type Check, error, note, ok, type Reported } from "../finding";
-import type { Patient } from "../patient";
+import { type Patient, readOrNull } from "../patient";
 import { type TreeEntry, treeBelow } from "../tree";
-import { some } from "../words";
 
 /** Every line of every segment: its sum, that it follows the one before, and that no number is missing. */
 export const logCheck: Check = {
@@ -135,14 +134,6 @@ async function readable({ platform, layout }: Patient): Promise<SecretEntry[]> {
     }
   }
   return found;
-}
-
-async function readOrNull(files: Patient["platform"]["files"], path: string): Promise<Uint8Array | null> {
-  try {
-    return await files.readFile(path);
-  } catch {
-    return null;
-  }
 }
 
 /** A younger one may belong to a writer at work. */

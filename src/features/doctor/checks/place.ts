@@ -2,7 +2,7 @@ import { fileFailure } from "../../../errors/cotenant-error";
 import { explainSandbox } from "../../../identity/sandbox";
 import { readWorktreeIdentity } from "../../../identity/worktree";
 import { listWorktrees } from "../../../identity/worktree-list";
-import { count } from "../../../kernel/printing";
+import { count, some } from "../../../kernel/printing";
 import { bootOf, elapsedMs, type Instant } from "../../../kernel/time";
 import { requireRecentGit } from "../../../platform/git";
 import type { FileStat } from "../../../platform/platform";
@@ -10,7 +10,7 @@ import { fileSystemOf, isNetworkAllowed } from "../file-system";
 import { type Check, capped, error, fromError, note, ok, type Reported, warning } from "../finding";
 import { type Patient, UNREADABLE } from "../patient";
 import { treeBelow } from "../tree";
-import { some, span, stamp } from "../words";
+import { span, stamp } from "../words";
 
 export const gitCheck: Check = {
   name: "git",

@@ -4,6 +4,7 @@ import { type ConfigQuestion, configFiles, overruledText } from "../../../config
 import { CotenantError } from "../../../errors/cotenant-error";
 import { ISSUE_MERGE_DRIVER } from "../../../identity/data-plane";
 import { printable } from "../../../kernel/ids";
+import { shellQuoted, some } from "../../../kernel/printing";
 import { viaFlag } from "../../harnesses/command-line";
 import { lookAt } from "../../harnesses/look";
 import { readRecord } from "../../harnesses/record";
@@ -19,7 +20,6 @@ import { installationIn, MergeDriver } from "../../issues/merge-driver";
 import { type Check, capped, error, fromError, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 import { presenceOf } from "../tree";
-import { some } from "../words";
 
 /** Every source, and what of it does not count. */
 export const configCheck: Check = {
@@ -168,7 +168,7 @@ function wrong(states: readonly HookState[], next: string): Reported[] {
       : [
           warning(
             `not executable, so Git passes them over: ${named(off)}`,
-            `run: chmod +x ${off.map(({ path }) => quoted(path)).join(" ")}`,
+            `run: chmod +x ${off.map(({ path }) => shellQuoted(printable(path, 1_000))).join(" ")}`,
             paths(off),
           ),
         ]),
@@ -183,11 +183,6 @@ async function gone({ platform }: Patient, states: readonly HookState[], next: s
     if ((await platform.files.stat(path)) === null)
       return [warning(`the hooks were installed from ${path}, which is gone`, next, { path })];
   return [];
-}
-
-/** As a shell takes it. */
-function quoted(path: string): string {
-  return `'${printable(path, 1_000).replaceAll("'", "'\\''")}'`;
 }
 
 const UNDO_CHANGE = "keep elsewhere what you need of it, delete it";

@@ -1,6 +1,6 @@
 import { readWorktreeIdentity } from "../../../identity/worktree";
 import { printable } from "../../../kernel/ids";
-import { count } from "../../../kernel/printing";
+import { count, some } from "../../../kernel/printing";
 import type { LastingGit } from "../../../platform/git";
 import type { ProcessIdentity } from "../../../platform/platform";
 import type { Trees } from "../../../platform/trees";
@@ -24,7 +24,6 @@ import { makings } from "../../worktrees/records";
 import { removals } from "../../worktrees/removal";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
-import { some } from "../words";
 
 /** Issues whose holder went away without a release: free to take, and their changes may lie about. */
 export const leftWorkCheck: Check = {

@@ -3,7 +3,7 @@ import { leaseJson, statusJson } from "../../../cli/terminal/render";
 import { Workspace } from "../../../coordinator/workspace";
 import { missedDaemonIn } from "../../../daemon/in-front";
 import { missedDaemon } from "../../../daemon/missed";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { usageError } from "../../../errors/cotenant-error";
 import { count } from "../../../kernel/printing";
 import { status } from "../../watch/operations/status";
 import { gc as clearAway, diagnosis, exitOf, type Finding, mend, recoverLog, validate } from "../operations";
@@ -23,9 +23,7 @@ export const doctor: Command = {
   leavesHooks: true,
   async run(context, parsed) {
     if (parsed.has("repair") && !parsed.has("strict"))
-      throw new CotenantError("E_USAGE", "--repair goes with --strict", {
-        hint: "cotenant doctor --strict --repair",
-      });
+      throw usageError("--repair goes with --strict", "cotenant doctor --strict --repair");
     const surroundings = context.surroundings();
     const repaired = parsed.has("repair") ? await mend(await open(context, parsed)) : [];
     const place = {

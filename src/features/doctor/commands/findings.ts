@@ -56,7 +56,7 @@ function linesOf(terminal: Terminal, finding: Finding, all: readonly Finding[]):
 }
 
 /** Broken between words only: a path or a command can still be copied whole. */
-export function wrapped(text: string, width: number): string[] {
+function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(" ")) {
     const last = lines.at(-1);

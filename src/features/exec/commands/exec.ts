@@ -1,7 +1,8 @@
 import { constants } from "node:os";
 import type { Command, Context, Output } from "../../../cli/grammar/command";
-import { CotenantError, fileFailure } from "../../../errors/cotenant-error";
+import { CotenantError, fileFailure, usageError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
+import { shellQuoted } from "../../../kernel/printing";
 import { type ExecEnvironment, exec as makeCaches } from "../operations";
 
 const PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const;
@@ -19,9 +20,7 @@ export const exec: Command = {
   async run(context, parsed) {
     const [file = "", ...args] = parsed.words;
     if (file === "" && !parsed.has("print-env"))
-      throw new CotenantError("E_USAGE", "no command was named to run", {
-        hint: "for example cotenant exec -- npm test",
-      });
+      throw usageError("no command was named to run", "for example cotenant exec -- npm test");
     const made = await makeCaches(await context.workspace());
     if (parsed.has("print-env")) return printed(made);
     const { agentId, place, variables } = made;
@@ -44,9 +43,7 @@ function separated(args: readonly string[]): string[] {
 }
 
 function printed({ agentId, place, variables }: ExecEnvironment): Output {
-  const lines = Object.entries(variables).map(
-    ([name, value]) => `export ${name}='${value.replaceAll("'", `'\\''`)}'`,
-  );
+  const lines = Object.entries(variables).map(([name, value]) => `export ${name}=${shellQuoted(value)}`);
   return { data: { agent_id: agentId, cache_root: place, environment: variables }, text: lines.join("\n") };
 }
 

@@ -1,15 +1,14 @@
 import { NO_TRUST, readTrust, type Trust } from "../../../config/trust";
 import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError, fileFailure } from "../../../errors/cotenant-error";
+import { CotenantError, choiceOf, fileFailure } from "../../../errors/cotenant-error";
 import { prepareDataDirectory, refuseLink } from "../../../identity/worktree-file";
-import { printable } from "../../../kernel/ids";
 import { stageFile } from "../../../platform/replace-file";
 import type { Desk, RepositoryDesk } from "../../issues/desk";
 import { shortTitle } from "../../issues/fields";
 import { isTerminal } from "../../issues/model";
 import { isFound } from "../../issues/resolve";
 import { changeForAll } from "../../setup/shared-change";
-import { choosePreset, lookAround, PRESETS, type Preset, type PresetName } from "../presets";
+import { choosePreset, lookAround, PRESETS, type Preset } from "../presets";
 import {
   commandProblem,
   DEFAULT_TIMEOUT_SECS,
@@ -197,15 +196,9 @@ async function wantedGate(
 }
 
 async function presetOf(workspace: Workspace, name: string, hasCommand: boolean): Promise<Preset | null> {
-  if (!PRESETS.includes(name as PresetName))
-    throw new CotenantError("E_USAGE", `--preset cannot be "${printable(name)}"`, {
-      hint: `use one of ${PRESETS.join(", ")}`,
-    });
+  const preset = choiceOf("--preset", name, PRESETS);
   const { platform } = workspace.surroundings;
-  const chosen = choosePreset(
-    name as PresetName,
-    await lookAround(platform, workspace.repository.worktreeRoot),
-  );
+  const chosen = choosePreset(preset, await lookAround(platform, workspace.repository.worktreeRoot));
   if (chosen !== null || hasCommand) return chosen;
   throw new CotenantError("E_NOT_FOUND", `nothing in this repository says how "${name}" is checked`, {
     hint: `say it yourself: cotenant gate define ${name} --command <command>`,

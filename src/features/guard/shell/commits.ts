@@ -1,6 +1,5 @@
-import { CotenantError } from "../../../errors/cotenant-error";
 import { dirtyPaths } from "../../../identity/dirty-paths";
-import { gitList, gitWords } from "../../../platform/git-answers";
+import { gitFailed, gitList } from "../../../platform/git-answers";
 import { repositoryOf } from "../worktree";
 import type { World } from "../world";
 import { type Group, locate, type Named } from "../write-target";
@@ -162,7 +161,5 @@ async function staged({ git }: World, cwd: string): Promise<string[]> {
   const args = ["diff", "--cached", "--name-only", "--no-renames", "-z"];
   const { status, stdout, stderr } = await git.run(args, { cwd });
   if (status === 0) return gitList(new TextDecoder().decode(stdout));
-  throw new CotenantError("E_GIT", `Git cannot say what is staged in ${cwd}: ${gitWords(stderr)}`, {
-    data: { cwd, status },
-  });
+  throw gitFailed(`Git cannot say what is staged in ${cwd}`, stderr, { cwd, status });
 }

@@ -1,5 +1,5 @@
 import type { LeaseStatus } from "../../../coordinator/contract";
-import { type AgentId, agentType, printable, type SessionId } from "../../../kernel/ids";
+import { agentType, printable, type SessionId } from "../../../kernel/ids";
 import { dirKey, kindOf, type LeaseKey, nameOf } from "../../../kernel/keys";
 import type { PlacedRule } from "../../../kernel/path-rules";
 import { isRefusal } from "../../../kernel/refusal";
@@ -246,7 +246,7 @@ async function violationOf(
     path: file,
     key,
     worktreeId: place.worktreeId,
-    agentId: agentId as AgentId,
+    agentId,
     sessionId,
     owner: lease.agentId,
     ownerSession: lease.sessionId,

@@ -9,6 +9,7 @@ import {
   type SyntaxNode,
   type Word,
 } from "unbash";
+import { shellQuoted } from "../../../kernel/printing";
 import { patchedPaths } from "../patch";
 import { operands, type Written } from "./arguments";
 import { gitDirectories, unknownVerb } from "./git";
@@ -281,7 +282,7 @@ class Walker {
     const isShell = alias.startsWith("!");
     const words = args.map((arg) => singleOf(arg));
     // What cannot be told is left as a word that the shell would have to fill in.
-    const rest = words.map((word) => (word === null ? '"$_"' : `'${word.replaceAll("'", "'\\''")}'`));
+    const rest = words.map((word) => (word === null ? '"$_"' : shellQuoted(word)));
     const inner = isShell && scope.root !== null ? { ...scope, cwd: scope.root } : scope;
     this.script([isShell ? alias.slice(1) : `git ${alias}`, ...rest].join(" "), inner);
   }

@@ -3,21 +3,21 @@ import { installedFrom } from "../../../cli/grammar/installed";
 import { interruptibly } from "../../../cli/terminal/interrupts";
 import { columns, verbatim } from "../../../cli/terminal/render";
 import { chooseWay, guardDaemon, guardPlaceIn, settleDoor } from "../../../daemon/guard-way";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../../errors/cotenant-error";
 import { HARNESS_NAMES, type HarnessName } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
 import { HARNESSES } from "../../guard/harness";
 import {
-  type AgentsDesk,
   addAgents,
   agentsAround,
   type Coverage,
   type Examined,
   examineAgents,
+  type HarnessLevel,
   harnessNamed,
   listAgents,
-  ownDesk,
-  projectDesk,
+  ownLevel,
+  projectLevel,
   type RealReport,
   type Removal,
   realWord,
@@ -42,13 +42,13 @@ const NAMES = {
   completes: HARNESS_NAMES.map(() => ({ choices: HARNESS_NAMES })),
 } as const;
 
-async function deskFrom(context: Context, parsed: Parsed): Promise<AgentsDesk> {
-  if (!parsed.has("user")) return projectDesk(await context.workspace());
+async function levelFrom(context: Context, parsed: Parsed): Promise<HarnessLevel> {
+  if (!parsed.has("user")) return projectLevel(await context.workspace());
   if (parsed.has("shared"))
     throw new CotenantError("E_USAGE", "--user and --shared contradict each other", {
       hint: "--user is for you in all projects, --shared for everybody in this one",
     });
-  return ownDesk(context.surroundings());
+  return ownLevel(context.surroundings());
 }
 
 function harnessesFrom(parsed: Parsed): readonly HarnessName[] {
@@ -60,9 +60,7 @@ function harnessesFrom(parsed: Parsed): readonly HarnessName[] {
     });
   }
   if (words.length === 0)
-    throw new CotenantError("E_USAGE", "which harness?", {
-      hint: `name one or more of ${HARNESS_NAMES.join(", ")}, or give --all`,
-    });
+    throw usageError("which harness?", `name one or more of ${HARNESS_NAMES.join(", ")}, or give --all`);
   return harnessesOrAll(parsed);
 }
 
@@ -102,14 +100,14 @@ export const install: Command = {
     const isDry = parsed.has("print");
     const shared = parsed.has("shared");
     const harnesses = harnessesFrom(parsed);
-    const desk = await deskFrom(context, parsed);
+    const at = await levelFrom(context, parsed);
     const program = installedFrom(context);
     const wish = { way: parsed.text("via") ?? "program", shared, program: context.program };
-    const way = await chooseWay(desk, harnesses, wish);
-    const { plans, remarks: said } = await addAgents(desk, harnesses, { way, isDry, shared, program });
-    if (!isDry) await settleDoor(desk);
+    const way = await chooseWay(at, harnesses, wish);
+    const { plans, remarks: said } = await addAgents(at, harnesses, { way, isDry, shared, program });
+    if (!isDry) await settleDoor(at);
     const hasChanged = plans.some(({ after }) => after !== null);
-    const remarks = [...said, ...(await setUpRemarks(await agentsAround(context), desk, shared))];
+    const remarks = [...said, ...(await setUpRemarks(await agentsAround(context), at, shared))];
     const lines = isDry
       ? plans.flatMap(printed)
       : hasChanged
@@ -121,7 +119,7 @@ export const install: Command = {
       data: {
         printed: isDry,
         changed: hasChanged && !isDry,
-        level: desk.level,
+        level: at.level,
         agents: plans.map((plan) => planJson(plan, isDry)),
         remarks,
       },
@@ -172,9 +170,9 @@ export const uninstall: Command = {
   mendsConfig: true,
   async run(context, parsed) {
     const harnesses = harnessesFrom(parsed);
-    const desk = await deskFrom(context, parsed);
-    const { removals, left } = await takeOutAgents(desk, harnesses, parsed.has("shared"));
-    await settleDoor(desk);
+    const at = await levelFrom(context, parsed);
+    const { removals, left } = await takeOutAgents(at, harnesses, parsed.has("shared"));
+    await settleDoor(at);
     const text = [
       removals.length === 0 ? "nothing of cotenant's to take out" : "taken out:",
       ...removals.map(({ found, action }) => `  ${printable(found.site.shown, 400)}: ${TAKEN_OUT[action]}`),
@@ -187,7 +185,7 @@ export const uninstall: Command = {
       action,
     }));
     return {
-      data: { changed: removals.length > 0, level: desk.level, agents, left },
+      data: { changed: removals.length > 0, level: at.level, agents, left },
       text: context.quiet ? "" : text,
     };
   },

@@ -2,7 +2,7 @@ import type { HarnessName } from "../../../identity/harness";
 import type { Talk, ToolCall } from "./conversation";
 
 /** Where a program runs: everything it sees of the machine. */
-export interface Scene {
+export interface TrialMachine {
   readonly home: string;
   readonly repo: string;
   /** Of the scripted model, on loopback. */
@@ -31,8 +31,8 @@ export interface HeadlessProgram {
   /** Where its own installer puts it, below the home of a person, for those who have not changed their PATH. */
   readonly places: readonly string[];
   /** Writes what it needs in an empty home. */
-  prepare(scene: Scene): void;
+  prepare(scene: TrialMachine): void;
   /** `isTrusting`: with whatever makes it run the hooks of this project without asking. */
-  start(scene: Scene, prompt: string, isTrusting: boolean): HeadlessStart;
+  start(scene: TrialMachine, prompt: string, isTrusting: boolean): HeadlessStart;
   readonly tools: FileTools;
 }

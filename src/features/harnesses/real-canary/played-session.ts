@@ -19,12 +19,7 @@ import {
 } from "../coverage";
 import { eventFor, isDenial } from "../events";
 import type { Found } from "../plan";
-
-interface Ran {
-  readonly status: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+import { type Ended, endOf } from "./scratch-repository";
 
 const HELD = "held.txt";
 const HOLDER = "agent:canary-holder";
@@ -147,7 +142,7 @@ class Canary {
   }
 
   /** Through whatever is installed for that event and tool; null where nothing is. */
-  async #send(moment: Moment, trial: Trial | null): Promise<Ran | null> {
+  async #send(moment: Moment, trial: Trial | null): Promise<Ended | null> {
     const scene = { harness: this.#harness, session: this.#session, repository: this.#room, at: Date.now() };
     const event = eventFor(scene, moment, trial);
     if (this.#found.site.format === "plugin") return this.#throughPlugin(moment, trial);
@@ -163,7 +158,7 @@ class Canary {
   }
 
   /** The plugin itself, loaded as the harness would. */
-  #throughPlugin(moment: Moment, trial: Trial | null): Promise<Ran> {
+  #throughPlugin(moment: Moment, trial: Trial | null): Promise<Ended> {
     const url = pathToFileURL(this.#found.file.path).href;
     const program = `
       const { url, session, moment, trial } = JSON.parse(process.env.COTENANT_CANARY);
@@ -221,7 +216,7 @@ function fits(matcher: string, tool: string): boolean {
 }
 
 /** As a harness asks over HTTP: what is no answer is a failure. */
-async function post({ url, headers }: NonNullable<Call["http"]>, body: string): Promise<Ran> {
+async function post({ url, headers }: NonNullable<Call["http"]>, body: string): Promise<Ended> {
   try {
     const sent = { "Content-Type": "application/json", ...headers };
     const signal = AbortSignal.timeout(PATIENCE_MS);
@@ -235,7 +230,7 @@ async function post({ url, headers }: NonNullable<Call["http"]>, body: string): 
   }
 }
 
-function firstLine({ stdout, stderr }: Ran): string {
+function firstLine({ stdout, stderr }: Ended): string {
   return (stderr.trim() || stdout.trim() || "nothing").split("\n")[0]!.slice(0, 200);
 }
 
@@ -245,20 +240,10 @@ function start(
   cwd: string,
   env: NodeJS.ProcessEnv,
   input: string,
-): Promise<Ran> {
-  return new Promise((resolve) => {
-    const child = spawn(file, args, { cwd, env, timeout: PATIENCE_MS, killSignal: "SIGKILL" });
-    let [stdout, stderr] = ["", ""];
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      stdout += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      stderr += text;
-    });
-    // It may end without having read it.
-    child.stdin.on("error", () => {});
-    child.on("error", (error) => resolve({ status: null, stdout: "", stderr: error.message }));
-    child.on("close", (status) => resolve({ status, stdout, stderr }));
-    child.stdin.end(input);
-  });
+): Promise<Ended> {
+  const child = spawn(file, args, { cwd, env, timeout: PATIENCE_MS, killSignal: "SIGKILL" });
+  // It may end without having read it.
+  child.stdin.on("error", () => {});
+  child.stdin.end(input);
+  return endOf(child).catch((error: Error) => ({ status: null, stdout: "", stderr: error.message }));
 }

@@ -1,6 +1,7 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Readable } from "node:stream";
 import { cameTrue } from "./deadline";
 import type { Json } from "./wire/wire";
 
@@ -153,23 +154,30 @@ export class ScratchRepository {
       killSignal: "SIGKILL",
       ...(interrupted === undefined ? {} : { signal: interrupted }),
     });
-    let [stdout, stderr] = ["", ""];
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      stdout += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      stderr += text;
-    });
-    return new Promise((resolve, reject) => {
-      child.on("error", reject);
-      child.on("close", (status) => resolve({ status, stdout, stderr }));
-    });
+    return endOf(child);
   }
 
   async #done(command: string, args: readonly string[]): Promise<void> {
     const ended = await this.run(command, args);
     if (ended.status !== 0) throw new Error(`${command} ${args.join(" ")}: ${wordsOfEnd(ended)}`);
   }
+}
+
+/** How it ended, with all that it printed. */
+export function endOf(
+  child: ChildProcess & { readonly stdout: Readable; readonly stderr: Readable },
+): Promise<Ended> {
+  let [stdout, stderr] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (status) => resolve({ status, stdout, stderr }));
+  });
 }
 
 function wordsOfEnd({ status, stdout, stderr }: Ended): string {

@@ -12,7 +12,7 @@ import { clearRoom, makeRoom, type Room } from "./room";
 import { CONTENT, OTHER, ScratchRepository } from "./scratch-repository";
 
 /** A cotenant program, as settings name it. */
-export interface InstalledFrom {
+interface InstalledFrom {
   readonly node: string;
   readonly program: string;
 }

@@ -46,8 +46,8 @@ export const install: Command = {
   leavesHooks: true,
   async run(context, parsed) {
     const isDry = parsed.has("print");
-    const desk = await openHooks(context, parsed.has("server"));
-    const { plan, directory, remarks } = await installHooks(desk, { ...requestFrom(context, parsed), isDry });
+    const at = await openHooks(context, parsed.has("server"));
+    const { plan, directory, remarks } = await installHooks(at, { ...requestFrom(context, parsed), isDry });
     const { entry, hooks } = plan;
     const hasChanged = hooks.some(({ write }) => write !== null) || entry?.write != null;
     const lines = isDry
@@ -135,8 +135,8 @@ export const uninstall: Command = {
   leavesHooks: true,
   mendsConfig: true,
   async run(context, parsed) {
-    const desk = await openHooks(context, parsed.has("server"));
-    const { removals, left } = await uninstallHooks(desk, requestFrom(context, parsed));
+    const at = await openHooks(context, parsed.has("server"));
+    const { removals, left } = await uninstallHooks(at, requestFrom(context, parsed));
     const text = [
       removals.length === 0 ? "no hooks of cotenant's to take out" : "taken out:",
       ...removals.map(({ path, action }) => `  ${printable(path, 400)}: ${TAKEN_OUT[action]}`),
@@ -163,10 +163,10 @@ export const status: Command = {
   leavesHooks: true,
   mendsConfig: true,
   async run(context, parsed) {
-    const desk = await openHooks(context, parsed.has("server"));
+    const at = await openHooks(context, parsed.has("server"));
     const { program } = requestFrom(context, parsed);
     const start = parsed.has("no-trial") ? null : startHook;
-    const found = await hooksStatus(desk, { program, start });
+    const found = await hooksStatus(at, { program, start });
     const { directory, setting, whose, isWanted, hidden, problem, next } = found;
     const hooks = found.hooks.map(reportJson);
     const rows = hooks.map(({ hook, state, manager, executable, trial, path }) => [

@@ -1,3 +1,4 @@
+import { SHELL_QUOTED, shellQuoted, shellUnquoted } from "../../../kernel/printing";
 import { binaryOf } from "../../../platform/binary-text";
 import type { Program } from "../../installer/files";
 import { END, stagedArguments } from "../changes";
@@ -100,7 +101,7 @@ export function runFunction(program: Program, variables: string): string[] {
   const onPath = `command -v cotenant >/dev/null 2>&1; then ${variables}cotenant`;
   const otherwise = "  else return 127; fi";
   if (program === null) return ["cotenant_run() {", `  if ${onPath} "$@"`, otherwise, "}"];
-  const [node, script] = [shellWord(program.node), shellWord(program.program)];
+  const [node, script] = [shellQuoted(program.node), shellQuoted(program.program)];
   return [
     "cotenant_run() {",
     `  if [ -x ${node} ] && [ -f ${script} ]; then ${variables}${node} ${script} "$@"`,
@@ -108,10 +109,6 @@ export function runFunction(program: Program, variables: string): string[] {
     otherwise,
     "}",
   ];
-}
-
-function shellWord(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function guarded({ skipsWhenSet }: Style, lines: readonly string[]): string[] {
@@ -248,9 +245,6 @@ export function comesFirst({ before }: Block): boolean {
 
 /** The program that our lines name; null where they look only at the PATH. */
 export function programIn(text: string): Program {
-  const word = "'((?:[^']|'\\\\'')*)'";
-  const found = new RegExp(`if \\[ -x ${word} \\] && \\[ -f ${word} \\]`).exec(text);
-  if (found === null) return null;
-  const plain = (quoted: string) => quoted.replaceAll("'\\''", "'");
-  return { node: plain(found[1]!), program: plain(found[2]!) };
+  const found = new RegExp(`if \\[ -x (${SHELL_QUOTED}) \\] && \\[ -f (${SHELL_QUOTED}) \\]`).exec(text);
+  return found === null ? null : { node: shellUnquoted(found[1]!), program: shellUnquoted(found[2]!) };
 }

@@ -11,7 +11,7 @@ import {
   OthersFiles,
 } from "../../installer/files";
 import { ALL_HOOKS, findBlock, type InstalledHook } from "./block";
-import { lefthookFiles, lookAtHooks, type Scene } from "./look";
+import { type HooksSurvey, lefthookFiles, lookAtHooks } from "./look";
 import { everyPlace, type HooksHome } from "./place";
 import { type InstallPlan, planInstall, type Wishes, type Write } from "./plan";
 import { addToRecord, type HooksWorktree, readRecord, removeRecord } from "./record";
@@ -25,7 +25,7 @@ export interface HooksWork {
   readonly control: HooksControl | null;
 }
 
-export interface HooksControl extends HooksWorktree {
+interface HooksControl extends HooksWorktree {
   readonly modes: { readonly directory: number; readonly file: number };
 }
 
@@ -41,7 +41,7 @@ export async function planHooks(
   work: HooksWork,
   wishes: Wishes,
   isDry: boolean,
-): Promise<{ readonly scene: Scene; readonly plan: InstallPlan | Objection }> {
+): Promise<{ readonly scene: HooksSurvey; readonly plan: InstallPlan | Objection }> {
   const look = () => lookAtHooks(work.home, work.names);
   let scene = await look();
   if (wishes.shared && !isDry && !isObjection(planInstall(scene, wishes))) {
@@ -60,7 +60,7 @@ export async function planHooks(
 
 export async function carryOut(
   work: HooksWork,
-  { place: { directory } }: Scene,
+  { place: { directory } }: HooksSurvey,
   plan: InstallPlan,
   program: Installed,
 ): Promise<void> {

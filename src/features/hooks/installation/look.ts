@@ -51,7 +51,7 @@ export interface FoundHook {
   readonly byHand: string | null;
 }
 
-export interface Scene {
+export interface HooksSurvey {
   readonly place: HooksPlace;
   readonly hooks: readonly FoundHook[];
   /** Of the files above: what is committed, or would be. */
@@ -77,7 +77,7 @@ export async function lookAtHooks(
   home: HooksHome,
   names: readonly InstalledHook[],
   place?: HooksPlace,
-): Promise<Scene> {
+): Promise<HooksSurvey> {
   const where = place ?? (await hooksPlace(home));
   const lefthook = await lefthookFiles(home.files, home.worktreeRoot);
   const { worktreeRoot } = home;
@@ -209,7 +209,7 @@ export interface HookState {
   readonly trial: "itself" | "shell" | null;
 }
 
-export function statesOf({ hooks, lefthook }: Scene): HookState[] {
+export function statesOf({ hooks, lefthook }: HooksSurvey): HookState[] {
   return hooks.map((found) => stateOf(found, lefthook));
 }
 

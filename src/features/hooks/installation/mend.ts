@@ -3,7 +3,7 @@ import { printable } from "../../../kernel/ids";
 import { isObjection } from "../../installer/files";
 import { CLIENT_HOOKS } from "./block";
 import { carryOut, type HooksWork } from "./install";
-import { type HookState, lookAtHooks, type Scene, statesOf } from "./look";
+import { type HookState, type HooksSurvey, lookAtHooks, statesOf } from "./look";
 import { hooksHome } from "./place";
 import { planInstall } from "./plan";
 import { type Mark, markOf, readRecord, writeSeen } from "./record";
@@ -65,7 +65,7 @@ const UNKNOWN = {
 
 function notPutBack(
   lacking: readonly HookState[],
-  scene: Scene,
+  scene: HooksSurvey,
   { message, hint }: { readonly message: string; readonly hint: string },
 ): HooksWord {
   return {
@@ -76,7 +76,7 @@ function notPutBack(
   };
 }
 
-function gone(lacking: readonly HookState[], { place }: Scene): string {
+function gone(lacking: readonly HookState[], { place }: HooksSurvey): string {
   const managers = new Set(
     lacking.map(({ manager }) => manager).filter((one) => one !== null && one !== "script"),
   );
@@ -86,7 +86,12 @@ function gone(lacking: readonly HookState[], { place }: Scene): string {
 }
 
 /** What is looked at is marked first: a change in between is then seen by the next one who looks. */
-async function look({ platform, home, names, control }: HooksWork): Promise<{ scene: Scene; marks: Mark[] }> {
+async function look({
+  platform,
+  home,
+  names,
+  control,
+}: HooksWork): Promise<{ scene: HooksSurvey; marks: Mark[] }> {
   const before = await lookAtHooks(home, names);
   const files = new Set([
     `${home.commonDir}/config`,

@@ -13,7 +13,7 @@ import {
   type Style,
   withBlock,
 } from "./block";
-import type { FoundFile, FoundHook, Scene } from "./look";
+import type { FoundFile, FoundHook, HooksSurvey } from "./look";
 import { hasEntry, type Manager, remarkOn, rerunMark, withEntries } from "./managers";
 
 export interface Wishes {
@@ -67,7 +67,7 @@ export interface InstallPlan {
 }
 
 /** All hooks or none: an objection against one is an objection against all. */
-export function planInstall(scene: Scene, wishes: Wishes): InstallPlan | Objection {
+export function planInstall(scene: HooksSurvey, wishes: Wishes): InstallPlan | Objection {
   const against = againstPlace(scene, wishes);
   if (against !== null) return against;
   const makes = scene.place.exists ? null : scene.place.directory;
@@ -101,7 +101,7 @@ export function planInstall(scene: Scene, wishes: Wishes): InstallPlan | Objecti
 }
 
 /** For the hooks that lefthook runs; null where there are none, or the file is written in a way that we do not add to. */
-function planEntry(scene: Scene, { shared, program }: Wishes): EntryPlan | Objection | null {
+function planEntry(scene: HooksSurvey, { shared, program }: Wishes): EntryPlan | Objection | null {
   const { lefthook, versioned } = scene;
   const inShared = (hook: InstalledHook) => hasEntry(lefthook.shared?.text ?? null, hook);
   // For everybody it writes all of them, once they are in its file: in this clone it may know of one only.
@@ -131,7 +131,10 @@ function planEntry(scene: Scene, { shared, program }: Wishes): EntryPlan | Objec
 
 const BY_HAND = "write the entries into it yourself, as cotenant's docs/HOOKS.md shows";
 
-function againstPlace({ place, huskyDirectory, hooks }: Scene, { shared, force }: Wishes): Objection | null {
+function againstPlace(
+  { place, huskyDirectory, hooks }: HooksSurvey,
+  { shared, force }: Wishes,
+): Objection | null {
   const { directory, setting, whose, exists } = place;
   const value = printable(setting?.value ?? "", 200);
   if (whose === "nowhere")
@@ -176,7 +179,7 @@ interface Slot {
   readonly isHidden?: boolean;
 }
 
-function slotOf({ huskyDirectory, tracked }: Scene, found: FoundHook, shared: boolean): Slot {
+function slotOf({ huskyDirectory, tracked }: HooksSurvey, found: FoundHook, shared: boolean): Slot {
   const { file, legacy, passedTo, hook, path, manager } = found;
   const has = (one: FoundFile | null) => one?.text != null && findBlock(one.text) !== null;
   if (has(file)) return { path, file, isPassedTo: false };
@@ -191,7 +194,7 @@ function slotOf({ huskyDirectory, tracked }: Scene, found: FoundHook, shared: bo
 }
 
 function planHook(
-  scene: Scene,
+  scene: HooksSurvey,
   found: FoundHook,
   wishes: Wishes,
   madeDirectory: boolean,
@@ -228,7 +231,7 @@ function updated(base: Base, file: FoundFile, block: Block, program: Program): H
 }
 
 function fresh(
-  scene: Scene,
+  scene: HooksSurvey,
   found: FoundHook,
   { file, isPassedTo }: { readonly file: FoundFile | null; readonly isPassedTo: boolean },
   base: Base,
@@ -265,7 +268,7 @@ function fresh(
 
 /** Neither a shell script nor ours to change: it is kept as it is, under another name, and ours runs it. */
 function wrapped(
-  { place }: Scene,
+  { place }: HooksSurvey,
   { kept, manager }: FoundHook,
   file: FoundFile,
   base: Base,
@@ -320,7 +323,7 @@ function areCommitted(plans: readonly HookPlan[]): Objection {
 }
 
 /** What a person can do about hooks that are missing or outdated here. */
-export function howToInstall(scene: Scene, program: Wishes["program"]): string {
+export function howToInstall(scene: HooksSurvey, program: Wishes["program"]): string {
   const plan = planInstall(scene, { program, shared: false, force: false });
   return isObjection(plan) ? plan.hint : "run: cotenant hooks install";
 }

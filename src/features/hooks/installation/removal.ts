@@ -10,7 +10,7 @@ import {
   keptName,
   withoutBlock,
 } from "./block";
-import type { FoundFile, FoundHook, Lefthook, Scene } from "./look";
+import type { FoundFile, FoundHook, HooksSurvey, Lefthook } from "./look";
 import { withoutEntries } from "./managers";
 
 /** What happens to one file of others, or of ours. */
@@ -32,7 +32,7 @@ export interface UninstallPlan {
 
 /** Only our lines go, whatever else has become of the file. */
 export function planUninstall(
-  scene: Scene,
+  scene: HooksSurvey,
   { shared, force }: { readonly shared: boolean; readonly force: boolean },
 ): UninstallPlan {
   const { place, versioned } = scene;

@@ -1,4 +1,4 @@
-import type { Ulid } from "../../../kernel/ids";
+import { trusted, type Ulid } from "../../../kernel/ids";
 import { STAT_NUMBERS, Table } from "./table";
 
 const ID = 26;
@@ -14,7 +14,7 @@ export interface StampColumns {
 }
 
 /** A place in which issues stand. */
-export interface Place {
+export interface CatalogPlace {
   readonly table: Table;
   /** What the directory of all issues looked like when it was listed; null for HEAD. */
   readonly listed: Float64Array | null;
@@ -29,7 +29,7 @@ export class Catalog {
   readonly byHalf: Uint32Array;
   /** How much of the random half names each, and no other. */
   readonly shortLengths: Uint8Array;
-  readonly places: readonly Place[];
+  readonly places: readonly CatalogPlace[];
   readonly stamps: StampColumns;
   /** The commit that the last place was read from, if it is HEAD. */
   commit: string | null;
@@ -53,7 +53,7 @@ export class Catalog {
   }
 
   static empty(folders: number, hasHead: boolean): Catalog {
-    const places: Place[] = [];
+    const places: CatalogPlace[] = [];
     for (let at = 0; at < folders; at++) places.push({ table: Table.empty(0, true), listed: unknown() });
     if (hasHead) places.push({ table: Table.empty(0, false), listed: null });
     return new Catalog({
@@ -69,7 +69,7 @@ export class Catalog {
   }
 
   id(row: number): Ulid {
-    return this.names.slice(row * ID, row * ID + ID) as Ulid;
+    return trusted(this.names.slice(row * ID, row * ID + ID));
   }
 
   /** -1 for an id that is not known. */

@@ -2,7 +2,7 @@ import type { FolderWatcher } from "../../../coordinator/watched";
 import { freshSuffix } from "../../../platform/hex";
 import type { Platform } from "../../../platform/platform";
 import type { Modes } from "../../../store/layout";
-import { Catalog, type Place } from "./catalog";
+import { Catalog, type CatalogPlace } from "./catalog";
 import { type Columns, STAT_NUMBERS, STATTED, Table } from "./table";
 
 /** In the file's name as well, so that two versions of cotenant do not take turns at making it anew. */
@@ -64,7 +64,7 @@ function catalogFrom(sections: Sections, header: Header): Catalog {
   const byHalf = sections.uint32();
   const shortLengths = sections.bytes();
   const stamps = { version: sections.float64(), state: sections.bytes(), isDeleted: sections.bytes() };
-  const places: Place[] = [];
+  const places: CatalogPlace[] = [];
   for (let at = 0; at < roots.length + (hasHead ? 1 : 0); at++) {
     const listed = sections.float64();
     const columns: Columns = {

@@ -1,6 +1,6 @@
 import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
 import { statusJsonIn, timeLeft, untabbed } from "../../../cli/terminal/render";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { usageError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import { count } from "../../../kernel/printing";
 import { abandonedJson } from "../../claims/commands/abandoned-work";
@@ -60,9 +60,7 @@ export const create: Command = {
 async function createMany(context: Context, parsed: Parsed, from: string): Promise<Output> {
   for (const flag of ["title", "description", "claim", "label", "depends-on", "gate", "file", "context"])
     if (parsed.has(flag) || parsed.text(flag) !== undefined || parsed.texts(flag).length > 0)
-      throw new CotenantError("E_USAGE", `--${flag} and --from do not go together`, {
-        hint: "say it in the file, for each issue",
-      });
+      throw usageError(`--${flag} and --from do not go together`, "say it in the file, for each issue");
   const desk = await openDesk(context);
   const text = from === "-" ? await standardInput(MOST_BYTES) : await contentOf(context.surroundings(), from);
   const created = await issue.createMany(desk, { text, source: from });

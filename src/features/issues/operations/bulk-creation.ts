@@ -1,4 +1,4 @@
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import { knownGates } from "../../gates/registry";
 import { cycleIn } from "../cycles";
@@ -119,9 +119,7 @@ async function draftsFrom(
 async function oneDraft(desk: Desk, entry: Entry): Promise<Draft> {
   const unknown = Object.keys(entry).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined)
-    throw new CotenantError("E_USAGE", `there is no field "${printable(unknown, 40)}"`, {
-      hint: `use ${FIELDS.join(", ")}`,
-    });
+    throw usageError(`there is no field "${printable(unknown, 40)}"`, `use ${FIELDS.join(", ")}`);
   const assignee = entry["assignee"];
   return draftFrom(desk, {
     title: titleOf(textIn(entry, "title")),

@@ -1,5 +1,5 @@
 import { type ChangeRequest, requestIdOf } from "../../../coordinator/requests";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { usageError } from "../../../errors/cotenant-error";
 import { makeUlid, type Ulid } from "../../../kernel/ids";
 import { knownGates } from "../../gates/registry";
 import { type Desk, uniqueLabels } from "../desk";
@@ -82,9 +82,7 @@ export async function draftOf(desk: Desk, request: CreateRequest, id: Ulid | nul
   for (const typed of request.dependsOn ?? []) dependencies.push(await meantId(reader, typed));
   const state = parseState(request.state ?? "ready");
   if (state !== "ready" && state !== "backlog")
-    throw new CotenantError("E_USAGE", `a new issue cannot be ${state}`, {
-      hint: "use --state backlog or ready",
-    });
+    throw usageError(`a new issue cannot be ${state}`, "use --state backlog or ready");
   const { title, description = "", priority = "normal", assignee } = request;
   const fields = {
     title: titleOf(title),

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, notFoundError } from "../../../errors/cotenant-error";
 import { printable, type Ulid } from "../../../kernel/ids";
 import { authorAt, type Desk, type RepositoryDesk } from "../desk";
 import {
@@ -27,6 +27,7 @@ export interface DocumentNamed {
   readonly path: string;
 }
 
+/** @public The types of the library name it. */
 export interface ListedDocument extends DocumentRef {
   /** Whether it is in this worktree. */
   readonly present: boolean;
@@ -41,7 +42,7 @@ export interface ShownDocument {
 }
 
 /** A document's place: from the repository's root, in the file's own spelling. */
-interface Place {
+interface DocumentPlace {
   readonly path: string;
   readonly absolutePath: string;
   readonly isFile: boolean;
@@ -156,13 +157,10 @@ async function readDocument(
   if (content !== null) return { source: "worktree", content };
   const committed = git === null ? null : await committedContent(git, here.root, "HEAD", path);
   if (committed !== null) return { source: "HEAD", content: committed };
-  throw new CotenantError(
-    "E_NOT_FOUND",
+  throw notFoundError(
     `${printable(path, 200)} is neither in this worktree nor in its HEAD`,
-    {
-      hint: "look at another branch with --at <branch>, or in the worktree where the issue is worked on",
-      data: { path: printable(path, 1_000) },
-    },
+    "look at another branch with --at <branch>, or in the worktree where the issue is worked on",
+    { path: printable(path, 1_000) },
   );
 }
 
@@ -188,7 +186,7 @@ async function typedPath(desk: Desk, text: string): Promise<string> {
 }
 
 /** A path as the caller typed it, seen from where they stand. */
-async function typedPlace({ workspace, reader }: Desk, text: string): Promise<Place> {
+async function typedPlace({ workspace, reader }: Desk, text: string): Promise<DocumentPlace> {
   if (workspace === null) return plainPlace(reader.sources.here.root, text);
   const { absolutePath, worktreeRoot, isDirectory } = await workspace.path(text);
   const path = absolutePath.slice(worktreeRoot.length + 1).normalize("NFC");
@@ -196,14 +194,14 @@ async function typedPlace({ workspace, reader }: Desk, text: string): Promise<Pl
 }
 
 /** The place of a path that an issue names. Its author may have written anything. */
-async function namedPlace(desk: Desk, path: string): Promise<Place> {
+async function namedPlace(desk: Desk, path: string): Promise<DocumentPlace> {
   const { workspace, reader } = desk;
   const [checked] = filesOf([path]);
   if (workspace === null) return plainPlace(reader.sources.here.root, checked!);
   return typedPlace(desk, `${workspace.repository.worktreeRoot}/${checked}`);
 }
 
-function plainPlace(root: string, text: string): Place {
+function plainPlace(root: string, text: string): DocumentPlace {
   const [path] = filesOf([text]);
   return { path: path!, absolutePath: `${root}/${path}`, isFile: true };
 }

@@ -1,6 +1,6 @@
 import type { LeaseStatus } from "../../../coordinator/contract";
 import { type ChangeRequest, givenReason, requestIdOf } from "../../../coordinator/requests";
-import { CotenantError, orThrow } from "../../../errors/cotenant-error";
+import { CotenantError, orThrow, usageError } from "../../../errors/cotenant-error";
 import type { Ulid } from "../../../kernel/ids";
 import { checkText } from "../../../kernel/policy";
 import { pendingGates, readResults, resetLines } from "../../gates/results";
@@ -282,9 +282,7 @@ function resolutionOf({ reason, allowBlocked }: UpdateRequest, wanted: IssueStat
   }
   const flag = allowBlocked === true ? "allow-blocked" : reason === undefined ? null : "reason";
   if (flag === null) return null;
-  throw new CotenantError("E_USAGE", `--${flag} goes with --state done`, {
-    hint: `leave out --${flag}, or say what the issue becomes`,
-  });
+  throw usageError(`--${flag} goes with --state done`, `leave out --${flag}, or say what the issue becomes`);
 }
 
 function assignTo(desk: Desk, request: IssueRequest, assignee: string | null): Promise<ChangedIssue> {
@@ -301,9 +299,9 @@ function assignTo(desk: Desk, request: IssueRequest, assignee: string | null): P
 async function neededBy(reader: IssueReader, { dependencies }: FoundIssue): Promise<ShownIssue["needs"]> {
   if (dependencies.length === 0) return [];
   const ids = await reader.ids();
-  const found = await reader.findAll(dependencies as readonly Ulid[]);
+  const found = await reader.findNamed(dependencies);
   return dependencies.map((id) => {
-    const one = found.get(id as Ulid) ?? null;
+    const one = found.get(id) ?? null;
     return isFound(one)
       ? { id, shortId: shortId(one.id, ids), title: one.issue.title }
       : { id, shortId: null, title: null };

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, limitError, usageError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import type { RunWithin } from "../../../platform/run-within";
 import type { Desk } from "../desk";
@@ -47,9 +47,7 @@ function matchesOf(request: SearchRequest): Match[] {
   const words = searchWords(request);
   if (words.length === 0) throw new CotenantError("E_USAGE", "there is nothing to look for", HELP);
   if (words.some((word) => word.length > LONGEST))
-    throw new CotenantError("E_LIMIT", `what is looked for has at most ${LONGEST} characters`, {
-      hint: "look for less",
-    });
+    throw limitError(`what is looked for has at most ${LONGEST} characters`, "look for less");
   return request.regex === true ? [patternMatch(patternOf(request.words))] : words.map(wordMatch);
 }
 
@@ -60,9 +58,7 @@ function patternOf([text = "", ...others]: readonly string[]): RegExp {
     return isPattern(text, "iu") ? new RegExp(text, "iu") : new RegExp(text, "i");
   } catch (error) {
     const why = printable((error as Error).message, 200);
-    throw new CotenantError("E_USAGE", `the pattern is not one: ${why}`, {
-      hint: "leave out --regex to look for the words as they are",
-    });
+    throw usageError(`the pattern is not one: ${why}`, "leave out --regex to look for the words as they are");
   }
 }
 

@@ -74,12 +74,12 @@ function changeNeeds(desk: Desk, request: NeedsRequest, isAdding: boolean): Prom
 
 async function refuseCircle(reader: IssueReader, id: Ulid, needed: Ulid): Promise<void> {
   const way = await wayTo(needed, id, async (at) => {
-    const found = await reader.find(at as Ulid);
+    const found = (await reader.findNamed([at])).get(at) ?? null;
     return isFound(found) ? found.dependencies : [];
   });
   if (way === null) return;
   const ids = await reader.ids();
-  const names = [id, ...(way as Ulid[])].map((at) => shortId(at, ids));
+  const names = [id, ...way].map((at) => shortId(at, ids));
   throw new CotenantError("E_CYCLE", `it would close a circle: ${names.join(" → ")}`, {
     data: { cycle: [id, ...way] },
   });

@@ -60,7 +60,7 @@ export function queuePauseText({ target, agentId, at, reason }: QueuePause): str
   return `landing on ${shownBranch(target)} is paused by ${printable(agentId)} since ${printable(at, 40)}: ${printable(reason, 300)}`;
 }
 
-export function outcomeJson(outcome: LandOutcome): Record<string, unknown> {
+function outcomeJson(outcome: LandOutcome): Record<string, unknown> {
   return {
     entry_id: outcome.entryId,
     branch: branchName(outcome.branch),

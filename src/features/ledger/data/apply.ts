@@ -1,6 +1,6 @@
 import type { Session } from "../../../coordinator/session";
 import type { Fact, FactName } from "../../../kernel/facts";
-import type { Ulid } from "../../../kernel/ids";
+import { NOBODYS_ID, type Ulid } from "../../../kernel/ids";
 import type { Platform } from "../../../platform/platform";
 import type { Intention, Standing } from "../../../store/guarded-write";
 import { IssueFolder } from "../../issues/folder";
@@ -44,7 +44,7 @@ export async function applyHere(
       },
     });
   }
-  if (events.length > 0) await folder.add("" as Ulid, EVENTS, events);
+  if (events.length > 0) await folder.add(NOBODYS_ID, EVENTS, events);
   return { written, moved };
 }
 

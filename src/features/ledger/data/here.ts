@@ -1,6 +1,5 @@
 import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError } from "../../../errors/cotenant-error";
-import { gitWords } from "../../../platform/git-answers";
+import { gitFailed } from "../../../platform/git-answers";
 import { ISSUES, toIds } from "../../issues/folder";
 import { EVENTS, RESULTS } from "../../issues/stamps";
 import { parseTree } from "../commit";
@@ -79,7 +78,7 @@ export class DataHere {
     );
     if (status === 0) return parseTree(new TextDecoder().decode(stdout));
     if (/not a valid object name|bad revision|ambiguous argument/i.test(stderr)) return new Map();
-    throw new CotenantError("E_GIT", `Git cannot list what HEAD has: ${gitWords(stderr)}`);
+    throw gitFailed("Git cannot list what HEAD has", stderr);
   }
 
   /** Every version of each file in the history of HEAD, newest first. */

@@ -83,9 +83,9 @@ export class DataSync {
     const { remote, copy } = this.open;
     const tip = await remote.attach();
     const there = await treeOf(copy, tip, DATA_PATHS);
-    const chosen = new Set(choose(issuesAmong([...there.keys()])));
+    const chosen = new Set<Ulid | null>(choose(issuesAmong([...there.keys()])));
     if (chosen.size === 0) return [];
-    const theirs = [...there].filter(([path]) => chosen.has(parseDataPath(path)?.id ?? ("" as Ulid)));
+    const theirs = [...there].filter(([path]) => chosen.has(parseDataPath(path)?.id ?? null));
     const all = differing(new Map(), new Map(theirs), () => null);
     const tooLarge = new Set(await this.#tooLarge(all));
     const files = all.filter(({ path }) => !tooLarge.has(path));

@@ -2,7 +2,7 @@ import type { Flag, Parsed } from "../../../cli/grammar/command";
 import { endOfFlags } from "../../../cli/grammar/parse";
 import type { ChangeRequest, HolderRequest } from "../../../coordinator/requests";
 import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../../errors/cotenant-error";
 import { KEY_KINDS } from "../../../kernel/keys";
 import type { LeaseTerms, ReleaseRequest, RenewRequest, Waiting } from "../operations";
 import { isLeaseId, type LockTargets } from "../targets";
@@ -91,9 +91,7 @@ function waitingFrom(parsed: Parsed, onWait: Waiting["onWait"]): Waiting | undef
   const timeoutSecs = parsed.whole("timeout");
   if (parsed.has("wait")) return { timeoutSecs, onWait };
   if (timeoutSecs === undefined) return undefined;
-  throw new CotenantError("E_USAGE", "--timeout says how long to wait, but --wait is missing", {
-    hint: "add --wait",
-  });
+  throw usageError("--timeout says how long to wait, but --wait is missing", "add --wait");
 }
 
 /** How things to lock are named on the command line. */

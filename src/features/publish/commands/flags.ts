@@ -1,6 +1,6 @@
 import type { Parsed } from "../../../cli/grammar/command";
 import { readStdinBytes } from "../../../cli/terminal/stdin";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import type { NamedChanges } from "../named-changes";
 
@@ -9,9 +9,7 @@ export function pushFrom(parsed: Parsed): boolean | string {
   const remote = parsed.text("remote");
   if (parsed.has("push")) return remote ?? true;
   if (remote === undefined) return false;
-  throw new CotenantError("E_USAGE", "--remote says where to push, but --push is missing", {
-    hint: "add --push",
-  });
+  throw usageError("--remote says where to push, but --push is missing", "add --push");
 }
 
 const MOST_STDIN = 256 << 20;
@@ -47,7 +45,5 @@ function worktreePaths(parsed: Parsed): readonly string[] {
 function pair(text: string, flag: string, form: string): [string, string] {
   const at = text.indexOf("=");
   if (at > 0 && at < text.length - 1) return [text.slice(0, at), text.slice(at + 1)];
-  throw new CotenantError("E_USAGE", `${flag} takes ${form}, not "${printable(text)}"`, {
-    hint: "names with = in them go on --changes",
-  });
+  throw usageError(`${flag} takes ${form}, not "${printable(text)}"`, "names with = in them go on --changes");
 }

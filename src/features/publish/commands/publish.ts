@@ -2,13 +2,12 @@ import type { Command, Context, Output, Parsed } from "../../../cli/grammar/comm
 import { leaseJson } from "../../../cli/terminal/render";
 import { shownLines } from "../../../cli/terminal/shown-text";
 import type { HolderRequest } from "../../../coordinator/requests";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../../errors/cotenant-error";
 import { ERRORS } from "../../../errors/registry";
 import { printable } from "../../../kernel/ids";
-import { count } from "../../../kernel/printing";
+import { count, shellWord } from "../../../kernel/printing";
 import { HOLDER_FLAGS, holderFrom } from "../../locks/commands/flags";
 import { branchName } from "../branch-rules";
-import { typed } from "../hint-words";
 import { type PublishOptions, previewPublish, publish as publishChanges } from "../operations";
 import type { Preview } from "../preview";
 import type { Published, PublishedPath } from "../request";
@@ -84,9 +83,7 @@ export const publish: Command = {
 function optionsFrom(context: Context, parsed: Parsed, holder: HolderRequest): PublishOptions {
   const branch = parsed.text("branch");
   if (branch === undefined)
-    throw new CotenantError("E_USAGE", "no branch was named to publish to", {
-      hint: "for example --branch work/login",
-    });
+    throw usageError("no branch was named to publish to", "for example --branch work/login");
   return {
     ...holder,
     branch,
@@ -116,7 +113,7 @@ function refuseFailedPush({ push, ref, commit, publishId }: Published): void {
       hint:
         push.result === "failed" && push.hint !== undefined
           ? push.hint
-          : `${ERRORS[code].hint}; to push it later: cotenant publish --branch ${typed(branchName(ref))} --push --remote ${typed(push.remote)}`,
+          : `${ERRORS[code].hint}; to push it later: cotenant publish --branch ${shellWord(branchName(ref))} --push --remote ${shellWord(push.remote)}`,
       data: { commit, ref, publish_id: publishId, push: push.result, remote: push.remote, why: push.why },
     },
   );

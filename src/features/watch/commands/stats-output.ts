@@ -14,7 +14,7 @@ import { count, duration } from "../../../kernel/printing";
 type Ranked = readonly (readonly [string, KeyFigures])[];
 
 /** The busiest first: by how often it was asked for and granted, then by how long it was held. */
-export function busiest(stats: Statistics, top: number): Ranked {
+function busiest(stats: Statistics, top: number): Ranked {
   const held = (figures: KeyFigures) => figures.holdsMs.reduce((sum, ms) => sum + ms, 0);
   return [...stats.keys]
     .sort(([a, x], [b, y]) => y.tally.acquired - x.tally.acquired || held(y) - held(x) || (a < b ? -1 : 1))
@@ -103,7 +103,7 @@ function headLines(stats: Statistics, terminal: Terminal, pens: Pens | null): st
   ];
 }
 
-export function spreadText({ min, median, p95, max }: Spread): string {
+function spreadText({ min, median, p95, max }: Spread): string {
   return `min ${shortTime(min)}, median ${shortTime(median)}, p95 ${shortTime(p95)}, max ${shortTime(max)}`;
 }
 

@@ -3,8 +3,8 @@ import type { LoggedEvent, Subscription } from "../../../coordinator/contract";
 import { parseSince, type Since } from "../../../coordinator/since";
 import { Statistics } from "../../../coordinator/statistics";
 import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../../errors/cotenant-error";
-import { parseAgentId, parseUlid, printable } from "../../../kernel/ids";
+import { CotenantError, orThrow, usageError } from "../../../errors/cotenant-error";
+import { parseAgentId, parseUlid, printable, trusted } from "../../../kernel/ids";
 import { KEY_KINDS, type LeaseKey, parseKey, type RepoPath } from "../../../kernel/keys";
 import { isRefusal } from "../../../kernel/refusal";
 import { CLAIM_EVENTS } from "../../../kernel/view";
@@ -69,9 +69,7 @@ const MOST = 1_000_000;
 export async function events(workspace: Workspace, request: EventsRequest): Promise<Events> {
   const { limit: newest } = request;
   if (newest !== undefined && (newest < 1 || newest > MOST))
-    throw new CotenantError("E_USAGE", `--limit is from 1 to ${MOST}, not ${newest}`, {
-      hint: "see 'cotenant events --help'",
-    });
+    throw usageError(`--limit is from 1 to ${MOST}, not ${newest}`, "see 'cotenant events --help'");
   const from = startOf(workspace, request.since);
   const isWanted = await filterOf(workspace, request, from);
   let last = 0;
@@ -166,8 +164,8 @@ function issuesOf({ payload }: LoggedEvent): unknown[] {
 
 function below(prefix: RepoPath): Test {
   return (event) =>
-    leasesIn(event).some(({ key }) => typeof key === "string" && reachesInto(key as LeaseKey, prefix)) ||
-    filesIn(event).some((path) => reachesInto(`file:${path}` as LeaseKey, prefix));
+    leasesIn(event).some(({ key }) => typeof key === "string" && reachesInto(trusted(key), prefix)) ||
+    filesIn(event).some((path) => reachesInto(trusted(`file:${path}`), prefix));
 }
 
 /** Files that the guard had something to do with. */

@@ -22,7 +22,7 @@ import { ledgerView } from "../../ledger/workers";
 import { abandonedAmong, abandonedText } from "../../snapshots/abandoned-work";
 import { type Access, accessOf } from "../../worktrees/access";
 import { homelessAmong } from "../../worktrees/homeless";
-import { type Finding, needsAPerson, type Scene } from "../findings";
+import { type Finding, needsAPerson, type Situation } from "../findings";
 
 /** Everything that `status` says, at one instant. */
 export interface Status {
@@ -106,7 +106,7 @@ async function issuesHere(
   workspace: Workspace,
   statuses: readonly LeaseStatus[],
   view: ClaimsView | null,
-): Promise<Pick<Scene, "left" | "gated">> {
+): Promise<Pick<Situation, "left" | "gated">> {
   const reader = await issuesIn(workspace);
   const workers = await workersAmong(workspace.coordinator, statuses, elsewhereIn(view));
   try {

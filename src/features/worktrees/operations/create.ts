@@ -2,7 +2,7 @@ import type { HolderRequest } from "../../../coordinator/requests";
 import { givenReason, proofOf } from "../../../coordinator/requests";
 import type { Session } from "../../../coordinator/session";
 import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../../errors/cotenant-error";
 import { printable, type Ulid } from "../../../kernel/ids";
 import type { Lease } from "../../../kernel/lease";
 import { shellWord } from "../../../kernel/printing";
@@ -69,9 +69,7 @@ export async function create(workspace: Workspace, request: CreateRequest): Prom
     });
   checkBranch(branch);
   if (request.ttlSecs !== undefined && request.claim !== true)
-    throw new CotenantError("E_USAGE", "--ttl is about the claim, but --claim is missing", {
-      hint: "add --claim",
-    });
+    throw usageError("--ttl is about the claim, but --claim is missing", "add --claim");
   const terms = await checkedTerms(workspace, request, [], "claim");
   const { secret = null } = await proofOf(workspace, request);
   if (issue?.own != null) (await workspace.session("read")).refuseWrong(secret, [issue.own]);
@@ -127,9 +125,7 @@ async function issueWanted(workspace: Workspace, request: CreateRequest): Promis
   const { issue: typed, claim = false, allowBlocked = false, reason } = request;
   if (typed === undefined) {
     if (!claim) return null;
-    throw new CotenantError("E_USAGE", "--claim claims an issue, but --issue is missing", {
-      hint: "add --issue <id>",
-    });
+    throw usageError("--claim claims an issue, but --issue is missing", "add --issue <id>");
   }
   const reader = await issuesIn(workspace);
   const found = await meant(reader, typed);

@@ -1,7 +1,7 @@
 import type { LeaseStatus } from "../../../coordinator/contract";
 import type { Session } from "../../../coordinator/session";
 import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError } from "../../../errors/cotenant-error";
+import { CotenantError, conflictError, policyError } from "../../../errors/cotenant-error";
 import { listWorktrees, type WorktreeEntry } from "../../../identity/worktree-list";
 import { type Actor, byKey } from "../../../kernel/commands";
 import { printable, type WorktreeId } from "../../../kernel/ids";
@@ -58,10 +58,9 @@ export async function remove(
   await settleRemovals(yard);
   const entry = await meantWorktree(workspace, request.worktree);
   if (entry.isMain)
-    throw new CotenantError(
-      "E_POLICY",
+    throw policyError(
       `${printable(entry.root, 500)} is the main worktree: it is not removed`,
-      { hint: "name a linked one; 'cotenant worktree list' shows them" },
+      "name a linked one; 'cotenant worktree list' shows them",
     );
   await refuseLockedByGit(yard, entry);
   if (!entry.exists) return removeGone(yard, entry);
@@ -157,13 +156,10 @@ async function refuseHeld(there: Workspace, actor: Actor): Promise<void> {
   );
   const [first] = held;
   if (first === undefined) return;
-  throw new CotenantError(
-    "E_LOCK_CONFLICT",
+  throw conflictError(
     `${first.lease.agentId} works there: it holds ${printable(first.lease.key)}`,
-    {
-      hint: "wait until its leases are given back or have run out; 'cotenant worktree list' shows them",
-      data: { holders: held.map(({ lease }) => ({ agent_id: lease.agentId, key: lease.key })) },
-    },
+    "wait until its leases are given back or have run out; 'cotenant worktree list' shows them",
+    { holders: held.map(({ lease }) => ({ agent_id: lease.agentId, key: lease.key })) },
   );
 }
 

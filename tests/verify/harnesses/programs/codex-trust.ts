@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import type { Scene } from "../../../../src/features/harnesses/real-canary/headless";
+import type { TrialMachine } from "../../../../src/features/harnesses/real-canary/headless";
 import type { Json } from "../../../../src/features/harnesses/real-canary/wire/wire";
 
 const MOST_MS = 60_000;
@@ -9,7 +9,7 @@ const MOST_MS = 60_000;
  * What Codex writes into its settings when a person agrees to hooks: the hash of each definition, as it computes it itself.
  * Its app server tells the hashes; nothing else does.
  */
-export async function trustOfAllHooks(binary: string, { home, repo }: Scene): Promise<string> {
+export async function trustOfAllHooks(binary: string, { home, repo }: TrialMachine): Promise<string> {
   const server = spawn(binary, ["app-server"], {
     cwd: repo,
     env: { PATH: "/usr/bin:/bin", HOME: home },

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ToolCall } from "../conversation";
-import type { HeadlessProgram, Scene } from "../headless";
+import type { HeadlessProgram, TrialMachine } from "../headless";
 
 /** How its model calls tools depends on the model's name. */
 export interface CodexModel {
@@ -46,7 +46,7 @@ export function headlessCodexWith({ model, patch }: CodexModel): HeadlessProgram
   };
 }
 
-export function writeCodexSettings({ home, port, repo }: Scene, model: string, more: string): void {
+export function writeCodexSettings({ home, port, repo }: TrialMachine, model: string, more: string): void {
   mkdirSync(join(home, ".codex"), { recursive: true });
   const text = `
 model = "${model}"

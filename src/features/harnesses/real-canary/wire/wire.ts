@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { ToolCall, Turn } from "../conversation";
 
 /** What a harness says in one request. */
-export interface Heard {
+interface Heard {
   /** Everything that the user, or a hook in the user's name, has said. */
   readonly said: readonly string[];
   /** What came of each tool so far, in the order of the calls. */

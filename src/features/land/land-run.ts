@@ -11,7 +11,7 @@ import type { ScratchRoom } from "./scratch";
 import { shownBranch } from "./target";
 
 /** Everything that a run has at hand, once it is the target's only lander. */
-export interface LandDesk {
+export interface LandRun {
   readonly parts: LandParts;
   readonly yard: Yard;
   readonly target: string;
@@ -36,7 +36,7 @@ export async function queuedIn({
   parts,
   target,
   only,
-}: Pick<LandDesk, "parts" | "target" | "only">): Promise<LandEntry[]> {
+}: Pick<LandRun, "parts" | "target" | "only">): Promise<LandEntry[]> {
   const all = await entriesOf(parts.workspace.coordinator);
   return all.filter(
     (entry) =>
