@@ -23,6 +23,7 @@ export const ROOTS: Readonly<Record<string, string>> = {
 export interface Clerk extends Party {
   readonly reader: IssueReader;
   readonly writer: IssueWriter;
+  draft(title: string, more?: Partial<Draft>): Draft;
   create(title: string, more?: Partial<Draft>): Promise<Ulid>;
 }
 
@@ -58,15 +59,18 @@ export function openClerk(
     },
   });
   const writer = new IssueWriter(reader, session, enforcement, actor.agentId);
-  const create = async (title: string, more: Partial<Draft> = {}) => {
+  const draft = (title: string, more: Partial<Draft> = {}): Draft => {
     const at = new Date(platform.clock.wallMs()).toISOString();
     const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
     const stamp = { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null };
     const issue = newIssue({ id, title, created_at: at, created_by: agent, stamp, ...more.issue });
-    await writer.create([{ issue, labels: more.labels ?? [], dependencies: more.dependencies ?? [] }]);
-    return id;
+    return { issue, labels: more.labels ?? [], dependencies: more.dependencies ?? [] };
   };
-  return { ...party, reader, writer, create };
+  const create = async (title: string, more: Partial<Draft> = {}) => {
+    const [issue] = await writer.create([draft(title, more)]);
+    return issue!.id;
+  };
+  return { ...party, reader, writer, draft, create };
 }
 
 export function issueName(id: Ulid): string {

@@ -1,7 +1,7 @@
 import { CotenantError, during } from "../../errors/cotenant-error";
 import { type Ulid, ulidIn } from "../../kernel/ids";
-import type { Platform } from "../../platform/platform";
-import { writeNew } from "../../platform/write-new";
+import type { Descriptor, Platform } from "../../platform/platform";
+import { openNew } from "../../platform/write-new";
 import {
   type Addition,
   type AppendOnly,
@@ -23,7 +23,22 @@ export interface RawIssue {
   readonly comments?: string;
 }
 
+/** What one logged write comes to. `digest`: of its staged text; null where only files grow. */
+export interface LoggedWrite {
+  readonly id: Ulid;
+  readonly digest: string | null;
+  readonly additions: readonly Addition[];
+}
+
+/** A file that only grows, and the directories on the way to it that may have to be made. */
+interface Place {
+  readonly path: string;
+  readonly directories: readonly string[];
+}
+
 export const ISSUES = ".cotenant/issues";
+/** Files that are open at once, and as many directories: a process has few descriptors. */
+const SYNCED_AT_ONCE = 200;
 /**
  * Each write has a name of its own for it: a write is settled after the mutex, when the next one may have staged its
  * own already, and must not take that away.
@@ -69,14 +84,13 @@ export class IssueFolder {
     return (await this.#text(this.#place(id, file).path)) ?? "";
   }
 
-  /** Where a file that only grows is, and the directories on the way that may have to be made. */
-  #place(id: Ulid, file: string): { path: string; directories: readonly string[] } {
+  #place(id: Ulid, file: string): Place {
     const data = `${this.root}/.cotenant`;
     if (file === EVENTS) return { path: `${data}/${EVENTS}`, directories: [`${data}/events`] };
     if (file === RESULTS)
       return {
         path: `${data}/${RESULTS}/${id}.jsonl`,
-        directories: [`${data}/gates`, `${data}/${RESULTS}`],
+        directories: [data, `${data}/gates`, `${data}/${RESULTS}`],
       };
     return { path: `${this.folder(id)}/${file}`, directories: [this.folder(id)] };
   }
@@ -85,15 +99,33 @@ export class IssueFolder {
     return `${this.root}/${ISSUES}/${id}`;
   }
 
-  /** The new `issue.json`, beside the old one and on the disk: from here on the write can be finished by anybody. */
-  async stage(id: Ulid, text: string): Promise<void> {
+  stage(id: Ulid, text: string): Promise<void> {
+    return this.stageAll([{ id, text }]);
+  }
+
+  /** Each new `issue.json`, beside the old one and on the disk: from here on the writes can be finished by anybody. */
+  async stageAll(texts: readonly { readonly id: Ulid; readonly text: string }[]): Promise<void> {
     const { files } = this.#platform;
-    const path = this.stagedPath(id, this.#digest(text));
-    await this.#ensureDirectories(id);
-    await files.unlink(path);
-    await writeNew(files, path, text, 0o644, (fd) => files.sync(fd));
-    // The name too: what is logged as written must be found after a power cut.
-    await files.syncDirectory(this.folder(id));
+    const data = `${this.root}/.cotenant`;
+    const made = new Set<string>();
+    for (const path of [data, `${data}/issues`]) await this.#ensureDirectory(path, made);
+    for (let at = 0; at < texts.length; at += SYNCED_AT_ONCE) {
+      // The names too: what is logged as written must be found after a power cut.
+      const names = new Set(made);
+      const opened: Descriptor[] = [];
+      try {
+        for (const { id, text } of texts.slice(at, at + SYNCED_AT_ONCE)) {
+          const path = this.stagedPath(id, this.#digest(text));
+          const { isNew } = await this.#ensureDirectory(this.folder(id), names);
+          if (!isNew) await files.unlink(path);
+          opened.push(await openNew(files, path, text, 0o644));
+          names.add(this.folder(id));
+        }
+        await files.syncAll(opened, [...names]);
+      } finally {
+        for (const fd of opened) await files.close(fd);
+      }
+    }
   }
 
   stagedPath(id: Ulid, digest: string): string {
@@ -107,50 +139,71 @@ export class IssueFolder {
     await this.#platform.files.unlink(this.stagedPath(id, this.#digest(text)));
   }
 
-  /** What a logged write comes to, of the text with this digest. Doing it twice is as good as once. */
-  async carryOut(id: Ulid, digest: string, additions: readonly Addition[]): Promise<void> {
+  carryOut(id: Ulid, digest: string, additions: readonly Addition[]): Promise<void> {
+    return this.carryOutAll([{ id, digest, additions }]);
+  }
+
+  /** Doing it twice is as good as once. */
+  async carryOutAll(writes: readonly LoggedWrite[]): Promise<void> {
     const { files } = this.#platform;
-    const folder = this.folder(id);
-    await this.carry(id, additions);
-    // The staged name stays until the new one is on the disk: a power cut may keep either half of a rename.
-    await files.unlink(`${folder}/${PLACING}`);
-    await files.link(this.stagedPath(id, digest), `${folder}/${PLACING}`);
-    await files.rename(`${folder}/${PLACING}`, `${folder}/issue.json`);
+    const grown = new Map<string, { place: Place; file: AppendOnly; lines: string[] }>();
+    for (const { id, additions } of writes)
+      for (const { file, line } of additions) {
+        const place = this.#place(id, file);
+        const known = grown.get(place.path);
+        if (known === undefined) grown.set(place.path, { place, file, lines: [line] });
+        else known.lines.push(line);
+      }
+    for (const { place, file, lines } of grown.values()) await this.#grow(place, file, lines);
+    for (const { id, digest } of writes) {
+      if (digest === null) continue;
+      const placing = `${this.folder(id)}/${PLACING}`;
+      // The staged name stays until the new one is on the disk: a power cut may keep either half of a rename.
+      await files.unlink(placing);
+      await files.link(this.stagedPath(id, digest), placing);
+      await files.rename(placing, `${this.folder(id)}/issue.json`);
+    }
   }
 
-  async carry(id: Ulid, additions: readonly Addition[]): Promise<void> {
-    for (const file of filesOf(additions))
-      await this.add(
-        id,
-        file,
-        additions.filter((addition) => addition.file === file).map(({ line }) => line),
-      );
+  settle(id: Ulid, digest: string | null, additions: readonly Addition[]): Promise<void> {
+    return this.settleAll([{ id, digest, additions }]);
   }
 
-  /**
-   * Before the write is acknowledged: the files that grew, and the new name of the one that was replaced; `digest` null
-   * where none was. No longer under the mutex.
-   */
-  async settle(id: Ulid, digest: string | null, additions: readonly Addition[]): Promise<void> {
+  /** Before the writes are acknowledged: the files that grew, and the names of those that are new. No longer under the mutex. */
+  async settleAll(writes: readonly LoggedWrite[]): Promise<void> {
     const { files } = this.#platform;
-    for (const file of filesOf(additions)) await this.#sync(this.#place(id, file).path);
-    await files.syncDirectory(this.folder(id));
-    if (additions.some(({ file }) => file === RESULTS)) await this.#settleResults(id);
-    if (digest !== null) await files.unlink(this.stagedPath(id, digest));
-    if (additions.some(({ file }) => file === EVENTS))
-      await files.syncDirectory(`${this.root}/.cotenant/events`);
+    const grown = new Set<string>();
+    const names = new Set<string>();
+    for (const { id, additions } of writes) {
+      names.add(this.folder(id));
+      for (const { file } of additions) {
+        const { path, directories } = this.#place(id, file);
+        grown.add(path);
+        for (const directory of directories) names.add(directory);
+      }
+    }
+    await this.#syncAll([...grown], [...names]);
+    for (const { id, digest } of writes) if (digest !== null) await files.unlink(this.stagedPath(id, digest));
   }
 
-  /** The file may be new, and so may the directories on the way to it. */
-  async #settleResults(id: Ulid): Promise<void> {
-    for (const directory of [...this.#place(id, RESULTS).directories, `${this.root}/.cotenant`])
-      await this.#platform.files.syncDirectory(directory);
+  async #syncAll(paths: readonly string[], directories: readonly string[]): Promise<void> {
+    const { files } = this.#platform;
+    for (let at = 0; at < Math.max(paths.length, directories.length); at += SYNCED_AT_ONCE) {
+      const opened: Descriptor[] = [];
+      try {
+        for (const path of paths.slice(at, at + SYNCED_AT_ONCE))
+          opened.push(await files.open(path, "update"));
+        await files.syncAll(opened, directories.slice(at, at + SYNCED_AT_ONCE));
+      } finally {
+        for (const fd of opened) await files.close(fd);
+      }
+    }
   }
 
   /** Whether a write was logged, and not carried out or not settled; its process may be about to. */
   async isUnfinished(id: Ulid, stamp: WrittenStamp): Promise<boolean> {
     if ((await this.#staged(id, stamp.digest)) !== null) return true;
-    return (await this.#isPlaced(id, stamp)) && !(await this.#hasAll(id, stamp.additions));
+    return (await this.#isPlaced(id, stamp)) && (await this.#missing(id, stamp.additions)).length > 0;
   }
 
   async #isPlaced(id: Ulid, { digest }: WrittenStamp): Promise<boolean> {
@@ -164,18 +217,24 @@ export class IssueFolder {
    */
   async finish(id: Ulid, stamp: WrittenStamp): Promise<boolean> {
     if (!(await this.isUnfinished(id, stamp))) return false;
-    if (await this.#isPlaced(id, stamp)) await this.carry(id, stamp.additions);
-    else await this.carryOut(id, stamp.digest, stamp.additions);
-    await this.settle(id, stamp.digest, stamp.additions);
+    const { digest, additions } = stamp;
+    const isPlaced = await this.#isPlaced(id, stamp);
+    const missing = await this.#missing(id, additions);
+    await this.carryOutAll([{ id, digest: isPlaced ? null : digest, additions: missing }]);
+    await this.settle(id, digest, additions);
     return true;
   }
 
-  async #hasAll(id: Ulid, additions: readonly Addition[]): Promise<boolean> {
-    for (const { file, line } of additions) {
-      const text = (await this.#text(this.#place(id, file).path)) ?? "";
-      if (!text.includes(line.trimEnd())) return false;
+  async #missing(id: Ulid, additions: readonly Addition[]): Promise<Addition[]> {
+    const texts = new Map<string, string>();
+    const missing: Addition[] = [];
+    for (const addition of additions) {
+      const { file, line } = addition;
+      const text = texts.get(file) ?? (await this.lines(id, file));
+      texts.set(file, text);
+      if (!text.includes(line.trimEnd())) missing.push(addition);
     }
-    return true;
+    return missing;
   }
 
   /** Removes issues that a process died writing before they were logged. One of `recentMs` may still be at it. */
@@ -195,10 +254,15 @@ export class IssueFolder {
   }
 
   /** Adds the lines that are not there yet, each whole. */
-  async add(id: Ulid, file: AppendOnly, lines: readonly string[]): Promise<void> {
+  add(id: Ulid, file: AppendOnly, lines: readonly string[]): Promise<void> {
+    return this.#grow(this.#place(id, file), file, lines);
+  }
+
+  async #grow({ path, directories }: Place, file: AppendOnly, lines: readonly string[]): Promise<void> {
     const { files } = this.#platform;
-    const { path, directories } = this.#place(id, file);
-    for (const directory of directories) await this.#ensureDirectory(directory);
+    const made = new Set<string>();
+    for (const directory of directories) await this.#ensureDirectory(directory, made);
+    if (made.size > 0) await files.syncAll([], [...made]);
     await this.#refuseLink(path);
     const fd = await files.open(path, "append", 0o644);
     try {
@@ -210,16 +274,6 @@ export class IssueFolder {
         const text = (present.isCut ? "\n" : "") + missing.join("");
         await this.#appendWhole(fd, utf8.encode(text), size);
       }
-    } finally {
-      await files.close(fd);
-    }
-  }
-
-  async #sync(path: string): Promise<void> {
-    const { files } = this.#platform;
-    const fd = await files.open(path, "update");
-    try {
-      await files.sync(fd);
     } finally {
       await files.close(fd);
     }
@@ -277,18 +331,20 @@ export class IssueFolder {
     });
   }
 
-  async #ensureDirectories(id: Ulid): Promise<void> {
-    const data = `${this.root}/.cotenant`;
-    for (const path of [data, `${data}/issues`, this.folder(id)]) await this.#ensureDirectory(path);
-  }
-
-  /** A committed symbolic link must not decide where we write. */
-  async #ensureDirectory(path: string): Promise<void> {
+  /**
+   * A committed symbolic link must not decide where we write. Where the directory is new, the one above it goes to
+   * `changed`: its name must be on the disk before anything in it is promised.
+   */
+  async #ensureDirectory(path: string, changed: Set<string>): Promise<{ readonly isNew: boolean }> {
     const { files } = this.#platform;
-    // Its name must be on the disk before anything in it is promised.
-    if (await files.makeDirectory(path, 0o755))
-      await files.syncDirectory(path.slice(0, path.lastIndexOf("/")) || "/");
-    if ((await this.#platform.files.lstat(path))?.kind === "directory") return;
+    const isDirectory = async () => (await files.lstat(path))?.kind === "directory";
+    if (await isDirectory()) return { isNew: false };
+    if (await files.makeDirectory(path, 0o755)) {
+      changed.add(path.slice(0, path.lastIndexOf("/")) || "/");
+      return { isNew: true };
+    }
+    // Somebody else may have made it meanwhile.
+    if (await isDirectory()) return { isNew: false };
     throw new CotenantError("E_PATH_ESCAPE", `${path} is not a directory of this worktree`, {
       hint: "issues are written to real directories only; look at what stands there",
       data: { path },
@@ -312,10 +368,6 @@ async function takeBack(act: () => Promise<void>): Promise<void> {
   } catch {
     // The next one that adds a line begins a new one.
   }
-}
-
-function filesOf(additions: readonly Addition[]): AppendOnly[] {
-  return [...new Set(additions.map(({ file }) => file))];
 }
 
 export function toIds(names: readonly string[]): Ulid[] {

@@ -2,8 +2,9 @@ import { CotenantError, notFoundError } from "../../errors/cotenant-error";
 import { foldCrockford, parseUlid, printable, type Ulid } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 
-/** The random half of a ULID: the half in which issues made in one minute differ. */
-const RANDOM_HALF = 10;
+const LENGTH = 26;
+/** Where the random half of a ULID begins: the half in which issues made in one minute differ. */
+export const RANDOM_HALF = 10;
 const SHORTEST = 4;
 
 /** The shortest part of an id's random half that names it and no other. */
@@ -17,6 +18,33 @@ export function shortId(id: string, all: Iterable<Ulid>): string {
     length = Math.max(length, same + 1);
   }
   return own.slice(0, length).toLowerCase();
+}
+
+/** The same for each of many, without comparing each with all. */
+export function shortIds(all: Iterable<Ulid>): ReadonlyMap<Ulid, string> {
+  const ids = [...new Set(all)];
+  const halves = ids.map((id) => id.slice(RANDOM_HALF));
+  const order = Uint32Array.from(ids.keys()).sort((a, b) => (halves[a]! < halves[b]! ? -1 : 1));
+  const lengths = shortLengths(order, ids);
+  return new Map(ids.map((id, at) => [id, halves[at]!.slice(0, lengths[at]).toLowerCase()]));
+}
+
+/**
+ * How much of each one's random half names it, and no other. Only neighbours in the order of the halves can have more in
+ * common than others.
+ */
+export function shortLengths(byHalf: Uint32Array, ids: readonly string[]): Uint8Array {
+  const lengths = new Uint8Array(byHalf.length).fill(SHORTEST);
+  for (let at = 1; at < byHalf.length; at++) {
+    const [one, other] = [byHalf[at - 1]!, byHalf[at]!];
+    const [a, b] = [ids[one]!, ids[other]!];
+    let same = RANDOM_HALF;
+    while (same < LENGTH && a[same] === b[same]) same++;
+    const length = Math.min(same + 1, LENGTH) - RANDOM_HALF;
+    if (length > lengths[one]!) lengths[one] = length;
+    if (length > lengths[other]!) lengths[other] = length;
+  }
+  return lengths;
 }
 
 /** The one id that `typed` means: a whole one, or the beginning of a random half. */

@@ -7,7 +7,7 @@ import type { Lease } from "../../kernel/lease";
 import { isRefusal, type Refusal } from "../../kernel/refusal";
 import type { Intention, Standing } from "../../store/guarded-write";
 import { type Author, additionsOf, type DataEvent, type IssueChange } from "./changes";
-import { IssueFolder, type RawIssue } from "./folder";
+import { IssueFolder, type LoggedWrite, type RawIssue } from "./folder";
 import { lineageAfter } from "./lineage";
 import { encodeIssue, type Issue } from "./model";
 import { type IssueReader, usable } from "./reader";
@@ -122,9 +122,10 @@ export class IssueWriter {
     const author = { ...this.#author(null), at };
     const told = additionsOf(this.#reader.sources.platform, { events: [event] }, EMPTY, author);
     const additions: Addition[] = [{ file: COMMENTS, line }, ...told];
+    const writes = [{ id, digest: null, additions }];
     const write = async () => {
-      await folder.carry(id, additions);
-      await folder.settle(id, null, additions);
+      await folder.carryOutAll(writes);
+      await folder.settleAll(writes);
     };
     if (this.#session === null) {
       await write();
@@ -294,20 +295,14 @@ export class IssueWriter {
     const author = { ...this.#author(null), at: drafts[0]?.issue.created_at ?? this.#now() };
     const prepare = async (sequence: number | null) => {
       const plans = drafts.map((draft) => this.#draft(draft, author, sequence));
-      for (const { issue, text } of plans) await folder.stage(issue.id, text);
+      await folder.stageAll(plans.map(({ issue, text }) => ({ id: issue.id, text })));
       return plans;
-    };
-    type Plans = Awaited<ReturnType<typeof prepare>>;
-    const carryOut = async (plans: Plans) => {
-      for (const { issue, stamp } of plans) await folder.carryOut(issue.id, stamp.digest, stamp.additions);
-    };
-    const settle = async (plans: Plans) => {
-      for (const { issue, stamp } of plans) await folder.settle(issue.id, stamp.digest, stamp.additions);
     };
     if (this.#session === null) {
       const plans = await prepare(null);
-      await carryOut(plans);
-      await settle(plans);
+      const writes = plans.map(loggedWrite);
+      await folder.carryOutAll(writes);
+      await folder.settleAll(writes);
       return plans.map(({ issue }) => issue);
     }
     const written = await this.#session.write<Issue[]>([], {
@@ -319,12 +314,13 @@ export class IssueWriter {
       requestId,
       body: async ({ sequence }) => {
         const plans = await prepare(sequence);
+        const writes = plans.map(loggedWrite);
         return {
           type: "issue.written",
           payload: { issue_ids: plans.map(({ issue }) => issue.id), version: 1, created: true },
           facts: new Map(plans.map(({ issue, stamp }) => [stampName(issue.id), stampToFact(stamp)])),
-          carryOut: () => carryOut(plans),
-          settle: () => settle(plans),
+          carryOut: () => folder.carryOutAll(writes),
+          settle: () => folder.settleAll(writes),
           answer: plans.map(({ issue }) => issue),
           result: { issue_ids: plans.map(({ issue }) => issue.id) },
         };
@@ -381,6 +377,10 @@ export class IssueWriter {
 }
 
 const EMPTY = { labels: "", dependencies: "" };
+
+function loggedWrite({ issue, stamp }: { issue: Issue; stamp: WrittenStamp }): LoggedWrite {
+  return { id: issue.id, digest: stamp.digest, additions: stamp.additions };
+}
 
 function keyOf(id: Ulid) {
   const key = issueKey(id);

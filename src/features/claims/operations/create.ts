@@ -14,6 +14,7 @@ import {
   creatorAt,
   draftOf,
 } from "../../issues/operations/creation";
+import { shortId } from "../../issues/short-id";
 import type { Draft } from "../../issues/writer";
 import { acquireLeases, checkedTerms, type LeaseTerms } from "../../locks/operations";
 
@@ -50,7 +51,7 @@ export async function createClaimed(
   const granted = await acquireLeases(workspace, { keys: [key] }, request);
   try {
     const issue = await createOnce(desk, draft, ownId !== null);
-    return { created: createdIssue(desk, issue, draft, others), granted };
+    return { created: createdIssue(desk, issue, draft, shortId(issue.id, others)), granted };
   } catch (error) {
     // Why there is no issue is what has to be said.
     const session = await workspace.session("write");

@@ -1,10 +1,8 @@
 import { trusted, type Ulid } from "../../../kernel/ids";
+import { RANDOM_HALF as HALF, shortLengths } from "../short-id";
 import { STAT_NUMBERS, Table } from "./table";
 
 const ID = 26;
-/** Where the random half of an id begins. */
-const HALF = 10;
-const SHORTEST = 4;
 
 /** What the control plane remembers of the last write of each issue, as far as queries need it; version 0: nothing. */
 export interface StampColumns {
@@ -106,8 +104,8 @@ export class Catalog {
       } else names.push(added[fresh++]!);
     }
     const byHalf = this.#halves(from, to, names);
-    const shortLengths = lengthsOf(byHalf, names);
-    const bare = new Catalog({ ...this, rows, names: names.join(""), byHalf, shortLengths });
+    const lengths = shortLengths(byHalf, names);
+    const bare = new Catalog({ ...this, rows, names: names.join(""), byHalf, shortLengths: lengths });
     const rowOf = (id: string) => bare.rowOf(id);
     const places = this.places.map(({ table, listed }) => ({ table: table.moved(from, to, rowOf), listed }));
     const stamps = emptyStamps(rows);
@@ -136,21 +134,6 @@ export class Catalog {
     while (next < fresh.length) merged[at++] = fresh[next++]!;
     return merged;
   }
-}
-
-/** Only neighbours in the order of the halves can have more in common than others. */
-function lengthsOf(byHalf: Uint32Array, names: readonly string[]): Uint8Array {
-  const lengths = new Uint8Array(byHalf.length).fill(SHORTEST);
-  for (let at = 1; at < byHalf.length; at++) {
-    const [one, other] = [byHalf[at - 1]!, byHalf[at]!];
-    const [a, b] = [names[one]!, names[other]!];
-    let same = HALF;
-    while (same < ID && a[same] === b[same]) same++;
-    const length = Math.min(same + 1, ID) - HALF;
-    if (length > lengths[one]!) lengths[one] = length;
-    if (length > lengths[other]!) lengths[other] = length;
-  }
-  return lengths;
 }
 
 function emptyStamps(rows: number): StampColumns {

@@ -6,8 +6,9 @@ import type { Desk } from "../desk";
 import { assigneeOf, descriptionOf, filesOf, labelsOf, priorityOf, titleOf } from "../fields";
 import { meantId } from "../meant";
 import { PRIORITIES } from "../model";
+import { shortIds } from "../short-id";
 import type { Draft } from "../writer";
-import { type CreatedIssue, createdIssue, creatorAt, draftFrom } from "./creation";
+import { type CreatedIssue, createdIssue, creatorAt, creatorName, draftFrom } from "./creation";
 
 export interface BulkRequest {
   /** JSON: an array of issues, or one on each line. `ref` names one of them for the others' `dependencies`. */
@@ -29,8 +30,8 @@ export async function createIssues(
   const others = await desk.reader.ids();
   const drafts = await draftsFrom(desk, entries, source);
   const issues = await (await creatorAt(desk)).create(drafts);
-  const ids = [...others, ...issues.map(({ id }) => id)];
-  return issues.map((issue, at) => createdIssue(desk, issue, drafts[at]!, ids));
+  const short = shortIds([...others, ...issues.map(({ id }) => id)]);
+  return issues.map((issue, at) => createdIssue(desk, issue, drafts[at]!, short.get(issue.id)!));
 }
 
 /** An array, or one object on each line. */
@@ -84,8 +85,9 @@ async function draftsFrom(
 ): Promise<Draft[]> {
   const drafts: Draft[] = [];
   const refs = new Map<string, string>();
+  const creator = await creatorName(desk);
   for (const { entry, where } of entries) {
-    const made = await inWords(where, () => oneDraft(desk, entry));
+    const made = await inWords(where, () => oneDraft(desk, entry, creator));
     drafts.push(made);
     const ref = entry["ref"];
     if (ref === undefined) continue;
@@ -116,12 +118,12 @@ async function draftsFrom(
   );
 }
 
-async function oneDraft(desk: Desk, entry: Entry): Promise<Draft> {
+async function oneDraft(desk: Desk, entry: Entry, creator: string): Promise<Draft> {
   const unknown = Object.keys(entry).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined)
     throw usageError(`there is no field "${printable(unknown, 40)}"`, `use ${FIELDS.join(", ")}`);
   const assignee = entry["assignee"];
-  return draftFrom(desk, {
+  const fields = {
     title: titleOf(textIn(entry, "title")),
     description: descriptionOf(textIn(entry, "description") ?? ""),
     priority: priorityOf(textIn(entry, "priority") ?? PRIORITIES[1]),
@@ -132,7 +134,8 @@ async function oneDraft(desk: Desk, entry: Entry): Promise<Draft> {
     state: entry["state"] === "backlog" ? "backlog" : "ready",
     labels: labelsOf(textsIn(entry, "labels")),
     dependencies: textsIn(entry, "dependencies"),
-  });
+  } as const;
+  return draftFrom(desk, fields, creator);
 }
 
 function textIn(entry: Entry, name: string): string | undefined {

@@ -50,22 +50,27 @@ export async function createIssue(desk: Desk, request: CreateRequest): Promise<C
   const draft = await draftOf(desk, request);
   const creator = await creatorAt(desk);
   const once = desk.workspace === null ? null : requestIdOf(desk.workspace, request);
-  return createdIssue(desk, await creator.createOne(draft, once), draft, others);
+  const issue = await creator.createOne(draft, once);
+  return createdIssue(desk, issue, draft, shortId(issue.id, others));
 }
 
-/** `ids`: all that there are but for its own, or with it. */
 export function createdIssue(
   { reader }: Desk,
   issue: Issue,
   { labels, dependencies, issue: wanted }: Draft,
-  ids: readonly Ulid[],
+  short: string,
 ): CreatedIssue {
   const { id } = issue;
   const path = `${reader.here.folder(id)}/issue.json`;
-  return { issue, labels, dependencies, shortId: shortId(id, ids), path, replayed: id !== wanted.id };
+  return { issue, labels, dependencies, shortId: short, path, replayed: id !== wanted.id };
 }
 
-/** Creating needs no name: where nobody says who they are, the issue says so too, and the log does not. */
+/** Empty where nobody says who they are: creating needs no name. */
+export async function creatorName({ workspace }: Desk): Promise<string> {
+  return (await workspace?.actorOrNull())?.agentId ?? "";
+}
+
+/** Without a name the issue says so too, and the log does not. */
 export async function creatorAt({ reader, workspace }: Desk): Promise<IssueWriter> {
   const caller = (await workspace?.actorOrNull()) ?? null;
   if (workspace === null || caller === null) {
@@ -96,20 +101,21 @@ export async function draftOf(desk: Desk, request: CreateRequest, id: Ulid | nul
     labels: labelsOf(request.labels ?? []),
     dependencies,
   };
-  return draftFrom(desk, fields, id);
+  return draftFrom(desk, fields, await creatorName(desk), id);
 }
 
-export async function draftFrom(
+export function draftFrom(
   desk: Desk,
   { labels, dependencies, ...fields }: DraftFields,
+  creator: string,
   id: Ulid | null = null,
-): Promise<Draft> {
+): Draft {
   const { clock, random } = desk.reader.sources.platform;
   const issue = newIssue({
     ...fields,
     id: id ?? makeUlid(clock.wallMs(), random.bytes(10)),
     created_at: new Date(clock.wallMs()).toISOString(),
-    created_by: (await desk.workspace?.actorOrNull())?.agentId ?? "",
+    created_by: creator,
     stamp: { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null },
   });
   return { issue, labels: labelChange([], labels, [], uniqueLabels(desk)).add, dependencies };

@@ -60,9 +60,9 @@ async function intention(
   standing: Standing,
 ): Promise<Intention<true>> {
   const facts = new Map<FactName, Fact | null>();
+  await folder.stageAll(writes.flatMap(({ id, text }) => (text === null ? [] : [{ id, text: text.next }])));
   for (const { id, text, lines } of writes) {
     if (text === null) continue;
-    await folder.stage(id, text.next);
     const reading = decodeIssue(text.next);
     const before = standing.facts.get(stampName(id))?.value;
     const known = before === undefined ? null : stampFromFact(before);
@@ -82,22 +82,17 @@ async function intention(
       }),
     );
   }
-  const digestOf = ({ text }: IssueWrite) => (text === null ? null : platform.digest.sha256(text.next));
+  const logged = writes.map(({ id, text, lines }) => ({
+    id,
+    digest: text === null ? null : platform.digest.sha256(text.next),
+    additions: additionsOf(lines),
+  }));
   return {
     type: "sync.merged",
     payload: { issue_ids: writes.map(({ id }) => id) },
     facts,
-    carryOut: async () => {
-      for (const write of writes) {
-        const [digest, additions] = [digestOf(write), additionsOf(write.lines)];
-        await (digest === null
-          ? folder.carry(write.id, additions)
-          : folder.carryOut(write.id, digest, additions));
-      }
-    },
-    settle: async () => {
-      for (const write of writes) await folder.settle(write.id, digestOf(write), additionsOf(write.lines));
-    },
+    carryOut: () => folder.carryOutAll(logged),
+    settle: () => folder.settleAll(logged),
     answer: true,
   };
 }
