@@ -20,7 +20,7 @@ import { EVERYTHING, livenessOf, type Needs, NOTHING, needsOf } from "../store/g
 import type { Written } from "../store/guarded-write";
 import type { Place } from "../store/queue-admission";
 import type { Snapshot } from "../store/reader";
-import { MEMORY_MS } from "../store/replay";
+import { type Head, MEMORY_MS } from "../store/replay";
 import type { Store } from "../store/store";
 import type { Outcome, Submission } from "../store/submission";
 import type {
@@ -49,6 +49,11 @@ import type {
 import { readHistory, watchLog } from "./history";
 import { lookAtQueue, whyWaiting } from "./queue-look";
 import { waitForTurn } from "./waiting";
+
+/** Every lease as it stands, and the log that says so. */
+export interface Survey extends Pick<Snapshot, "head" | "damage"> {
+  readonly leases: readonly LeaseStatus[];
+}
 
 /** Somebody in whose name a process that lives on does something, and who may leave before it is done. */
 export interface Asker {
@@ -243,12 +248,17 @@ export class LocalCoordinator implements Coordinator {
 
   async find(refs: readonly LeaseRef[]): Promise<readonly LeaseStatus[]> {
     const found = await this.#statuses({ ...EVERYTHING, everything: false, refs });
-    return found.filter(({ lease }) =>
-      refs.some(
-        ({ key, leaseId }) =>
-          (leaseId === null || leaseId === lease.leaseId) && (key === null || key === lease.key),
-      ),
+    const wanted = new Set(refs.map(({ key, leaseId }) => `${leaseId ?? ""} ${key ?? ""}`));
+    return found.filter(({ lease: { key, leaseId } }) =>
+      [`${leaseId} ${key}`, `${leaseId} `, ` ${key}`].some((name) => wanted.has(name)),
     );
+  }
+
+  /** Of one instant, and read once. */
+  async survey(): Promise<Survey> {
+    const snapshot = await this.snapshot();
+    const { head, damage } = snapshot;
+    return { head, damage, leases: await this.#statusesIn(snapshot) };
   }
 
   async overlapping(extents: readonly Extent[]): Promise<readonly LeaseStatus[]> {
@@ -267,7 +277,12 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async highestToken(): Promise<number> {
-    return (await this.store.reader.snapshot(NOTHING)).head.nextToken - 1;
+    return (await this.head()).nextToken - 1;
+  }
+
+  /** Where the log stands. */
+  async head(): Promise<Head> {
+    return (await this.store.reader.snapshot(NOTHING)).head;
   }
 
   history(filter: HistoryFilter = {}): AsyncIterable<LoggedEvent> {
@@ -345,7 +360,10 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async #statuses(needs: Needs): Promise<LeaseStatus[]> {
-    const snapshot = await this.store.reader.snapshot(needs);
+    return this.#statusesIn(await this.store.reader.snapshot(needs));
+  }
+
+  async #statusesIn(snapshot: Snapshot): Promise<LeaseStatus[]> {
     const at = await this.#circumstances(snapshot);
     return [...snapshot.leases.values()].map((lease) => ({
       lease,

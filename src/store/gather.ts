@@ -9,6 +9,7 @@ import { proposalName } from "../kernel/proposals";
 import { type Ticket, wantsSame } from "../kernel/tickets";
 import type { Now } from "../kernel/time";
 import { type Liveness, standing, type ValidityRules } from "../kernel/validity";
+import { livenessOnce } from "../platform/liveness";
 import type { Platform } from "../platform/platform";
 import type { IndexTree } from "./index-tree";
 import type { Overlay } from "./overlay";
@@ -153,14 +154,14 @@ export function isWanted(name: FactName, { facts, factKinds }: Pick<Needs, "fact
   return facts.includes(name) || factKinds.includes(factKind(name));
 }
 
-/** Asked only where it matters: for leases bound to a process. */
+/** Asked only where it matters, for leases bound to a process, and once of each. */
 export async function livenessOf(
   platform: Platform,
   leases: Iterable<Lease>,
 ): Promise<Map<LeaseId, Liveness>> {
   const found = new Map<LeaseId, Liveness>();
-  for (const lease of leases) {
-    if (lease.bind === "process") found.set(lease.leaseId, await platform.processes.liveness(lease.holder));
-  }
+  const liveness = livenessOnce(platform.processes);
+  for (const { bind, holder, leaseId } of leases)
+    if (bind === "process") found.set(leaseId, await liveness(holder));
   return found;
 }

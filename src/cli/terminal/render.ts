@@ -29,9 +29,10 @@ export function leaseJson(
 /** The same of a lease as it stands in the log. */
 export function publicLease(wire: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { key, bind, expires_at: expiresAt, stole_from: stoleFrom = [] } = wire;
-  const fields = Object.entries(wire).filter(([name]) => !name.endsWith("_clock") && name !== "secret_hash");
+  const shown: Record<string, unknown> = {};
+  for (const name in wire) if (!name.endsWith("_clock") && name !== "secret_hash") shown[name] = wire[name];
   return {
-    ...Object.fromEntries(fields),
+    ...shown,
     ...(typeof key === "string" && key.startsWith("issue:") ? { issue_id: key.slice("issue:".length) } : {}),
     stole_from: stoleFrom,
     indefinite: bind === "ttl" && expiresAt === null,

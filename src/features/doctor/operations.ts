@@ -114,7 +114,7 @@ export async function gc(
   await forgetEscalated(coordinator, session.actor);
   await recordEscalated(coordinator, session.actor, await escalated(workspace));
   await forgetOldViolations(session, platform.clock.wallMs());
-  const { head } = await coordinator.snapshot();
+  const head = await coordinator.head();
   const report = await tidy(store, logActor(workspace, session.actor), {
     compact,
     flatIndex: {

@@ -1,4 +1,5 @@
 import { type Holder, type Lease, sameProcess } from "../../kernel/lease";
+import { identityName } from "../../platform/liveness";
 import type { Processes, ProcessIdentity } from "../../platform/platform";
 import { pastWrappers } from "./wrappers";
 
@@ -20,7 +21,7 @@ export async function liveStrangers(
   holders: readonly Holder[],
 ): Promise<readonly Holder[]> {
   const strangers: Holder[] = [];
-  for (const holder of holders) {
+  for (const holder of new Map(holders.map((one) => [identityName(one), one])).values()) {
     if (strangers.some((other) => sameProcess(other, holder))) continue;
     if ((await processes.liveness(holder)) !== "alive") continue;
     let isKin = false;

@@ -236,7 +236,7 @@ export async function deinit(
   const hooks = await planRemoval(desk, { shared: false, force: false });
   const agents = await agentRemovals(workspace);
   const leftBehind = await removedStores(platform.files, store.layout);
-  const { head } = await coordinator.snapshot();
+  const head = await coordinator.head();
   let own: readonly Lease[] = [];
   let givenBack: readonly string[] = [];
   const { machine, place, descriptors } = await snapshotReader(workspace);

@@ -237,11 +237,11 @@ export const claim = {
   },
 
   async list(workspace: Workspace): Promise<AllClaims> {
-    const { head } = await workspace.coordinator.snapshot();
+    const { sequence } = await workspace.coordinator.head();
     const leases = await claimsIn(workspace);
     const view = await ledgerView(workspace);
     const generatedAtMs = workspace.surroundings.platform.clock.wallMs();
-    return { leases, view, me: await workspace.actorOrNull(), generatedAtMs, sequence: head.sequence };
+    return { leases, view, me: await workspace.actorOrNull(), generatedAtMs, sequence };
   },
 
   create: createClaimed,

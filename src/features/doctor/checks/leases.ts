@@ -58,7 +58,7 @@ function contradictions(valid: readonly LeaseStatus[]): Reported[] {
 }
 
 async function tokens(patient: Patient, all: readonly LeaseStatus[]): Promise<Reported[]> {
-  const { nextToken } = (await patient.coordinator.snapshot()).head;
+  const { nextToken } = await patient.coordinator.head();
   const seen = new Map<number, string>();
   const found: Reported[] = [];
   for (const { lease } of all) {

@@ -131,12 +131,21 @@ export const status: Command = {
     const found = await lock.status(workspace, { path: parsed.text("path"), all: parsed.has("all") });
     const { leases, waiters, me } = found;
     const hints = hintsOf(found);
-    const text = [
-      leases.length === 0 ? "no locks" : leaseTable(context.terminal, leases, me),
-      ...waiters.map((ticket) => `  waiting #${ticket.number}: ${ticket.agentId} for ${ticketKeys(ticket)}`),
-      ...hints,
-    ].join("\n");
-    return { data: { leases: leases.map(statusJson), waiters: waiters.map(ticketJson), hints }, text };
+    return {
+      // Only one of the two is asked for, and there may be many leases.
+      get data() {
+        return { leases: leases.map(statusJson), waiters: waiters.map(ticketJson), hints };
+      },
+      get text() {
+        return [
+          leases.length === 0 ? "no locks" : leaseTable(context.terminal, leases, me),
+          ...waiters.map(
+            (ticket) => `  waiting #${ticket.number}: ${ticket.agentId} for ${ticketKeys(ticket)}`,
+          ),
+          ...hints,
+        ].join("\n");
+      },
+    };
   },
 };
 

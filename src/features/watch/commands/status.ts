@@ -25,7 +25,15 @@ export const command: Command = {
     const intervalMs = intervalOf(parsed) * 1000;
     if (parsed.has("watch")) return watch(context, intervalMs);
     const now = await status(await context.workspace());
-    return { data: statusData(now), text: statusLines(now, context.terminal).join("\n") };
+    return {
+      // Only one of the two is asked for, and there may be many leases.
+      get data() {
+        return statusData(now);
+      },
+      get text() {
+        return statusLines(now, context.terminal).join("\n");
+      },
+    };
   },
 };
 

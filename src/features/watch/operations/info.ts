@@ -71,15 +71,14 @@ async function configFilesOf({ question, platform }: Patient) {
 
 async function storeOf({ platform, layout, coordinator }: Patient) {
   const { files } = platform;
-  const { head, damage } = await coordinator.snapshot();
-  const leases = await coordinator.list();
+  const { leases, head, damage } = await coordinator.survey();
   const archived = await archivedSegments(files, layout);
   let logBytes = (await files.stat(layout.log))?.size ?? 0;
   for (const name of archived) logBytes += (await files.stat(`${layout.archive}/${name}`))?.size ?? 0;
   return {
     logBytes,
     segments: archived.length + (head.sequence === 0 ? 0 : 1),
-    leases: leases.length,
+    leases: leases.filter(({ standing }) => standing === "valid").length,
     waiters: (await coordinator.waiters()).length,
     sequence: head.sequence,
     nextToken: head.nextToken,

@@ -50,12 +50,11 @@ export async function status(workspace: Workspace): Promise<Status> {
   const { repository, coordinator } = workspace;
   const me = await workspace.actorOrNull();
   const { identity } = await workspace.worktree("read");
-  const all = await coordinator.list({ lapsed: true });
+  const { leases: all, head, damage } = await coordinator.survey();
   const leases = all
     .filter(({ standing }) => standing === "valid")
     .sort((a, b) => order(a, me) - order(b, me) || (a.lease.key < b.lease.key ? -1 : 1));
   const waiters = await coordinator.waiters();
-  const { head, damage } = await coordinator.snapshot();
   const ledger = await ledgerView(workspace);
   const pause = await pauseOf(coordinator);
   return {
