@@ -38,7 +38,7 @@ interface Place {
 
 export const ISSUES = ".cotenant/issues";
 /** Files that are open at once, and as many directories: a process has few descriptors. */
-const SYNCED_AT_ONCE = 200;
+const SYNCED_AT_ONCE = 100;
 /**
  * Each write has a name of its own for it: a write is settled after the mutex, when the next one may have staged its
  * own already, and must not take that away.
