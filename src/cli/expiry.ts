@@ -7,7 +7,7 @@ export async function expiryWarnings(workspace: Workspace): Promise<string[]> {
   const threshold = workspace.config.values["coordination.lease_renewal_threshold_pct"] / 100;
   const session = await workspace.session("read");
   const warnings: string[] = [];
-  for (const { lease, standing, remainingMs } of await session.mine()) {
+  for (const { lease, standing, remainingMs } of await session.mine(workspace.seen)) {
     if (standing !== "valid" || remainingMs === null || lease.ttlSecs === 0) continue;
     if (remainingMs >= lease.ttlSecs * 1000 * threshold) continue;
     const noun = lease.key.startsWith("issue:") ? "claim" : "lock";

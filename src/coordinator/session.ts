@@ -304,11 +304,12 @@ export class Session {
   }
 
   /** What this session holds now, whatever its standing. */
-  async mine(): Promise<LeaseStatus[]> {
+  async mine(among: readonly LeaseStatus[] | null = null): Promise<LeaseStatus[]> {
     const owned = await this.#keyring.possessions();
     if (owned.length === 0) return [];
-    const found = await this.coordinator.find(owned.map(({ key, leaseId }) => ({ key, leaseId })));
-    return found.filter(({ lease }) => sameParty(lease, this.actor));
+    const ids = new Set(owned.map(({ leaseId }) => leaseId));
+    const found = among ?? (await this.coordinator.find(owned.map(({ key, leaseId }) => ({ key, leaseId }))));
+    return found.filter(({ lease }) => ids.has(lease.leaseId) && sameParty(lease, this.actor));
   }
 
   /** How leases of this session's on these keys ended that it has not given back itself. */

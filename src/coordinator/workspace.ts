@@ -25,7 +25,7 @@ import type { Tools } from "../platform/tools";
 import { modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
 import { DEFAULT_STORE_OPTIONS, Store, type StoreOptions } from "../store/store";
-import type { Coordinator, LoggedEvent, Subscription } from "./contract";
+import type { Coordinator, LeaseStatus, LoggedEvent, Subscription } from "./contract";
 import { LocalCoordinator } from "./local";
 import { refuseNetworkFileSystem } from "./network-file-system";
 import { Session } from "./session";
@@ -105,6 +105,8 @@ export class Workspace {
   readonly coordinator: LocalCoordinator;
   /** What people should know about how this place was found. */
   readonly warnings: string[] = [];
+  /** All leases, where a command has only looked at them: the reminders after it need not read them again. */
+  seen: readonly LeaseStatus[] | null = null;
   /** Whether somebody has asked for a session to write with. */
   isWriting = false;
   #worktree: { readonly reading: WorktreeReading; readonly isStored: boolean } | null = null;

@@ -99,3 +99,34 @@ describe("syncs", () => {
     expect(syncs() - before).toBe(10);
   });
 });
+
+describe("a look at many leases", () => {
+  it("asks once for each process that holds them", async () => {
+    const platform = quietWorld().attach("holder").platform;
+    const { coordinator, acquire } = openParty(platform, "agent:a");
+    const names = range(50).map((n) => `file:src/${n}.ts`);
+    await acquire(names, { bind: "process" });
+    let asked = 0;
+    const liveness = platform.processes.liveness.bind(platform.processes);
+    platform.processes.liveness = (holder) => {
+      asked++;
+      return liveness(holder);
+    };
+    expect(await coordinator.list()).toHaveLength(names.length);
+    expect(asked).toBe(1);
+  });
+
+  it("is of one instant with where the log stands, and serves whoever asks for its own", async () => {
+    const platform = quietWorld().attach("holder").platform;
+    const { coordinator, acquire, session } = openParty(platform, "agent:a");
+    await acquire(["file:a", "file:b"]);
+    await openParty(platform, "agent:b").acquire("file:c");
+    const { leases, head, damage } = await coordinator.survey();
+    expect(damage).toBe(null);
+    expect(head).toEqual(await coordinator.head());
+    expect(leases).toHaveLength(3);
+    const keysOf = (found: typeof leases) => found.map(({ lease }) => lease.key).sort();
+    expect(keysOf(await session.mine(leases))).toEqual(["file:a", "file:b"]);
+    expect(keysOf(await session.mine())).toEqual(["file:a", "file:b"]);
+  });
+});

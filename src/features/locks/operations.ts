@@ -292,7 +292,8 @@ export const lock = {
   ): Promise<LockStatus> {
     const hint = "name a file or a directory: everything in it is shown, too";
     const prefix = path === undefined ? null : (await pathNamed(workspace, path, hint)).path;
-    const locks = (await workspace.coordinator.list({ lapsed: true })).filter(
+    workspace.seen = await workspace.coordinator.list({ lapsed: true });
+    const locks = workspace.seen.filter(
       ({ lease }) =>
         (!lease.key.startsWith("issue:") || isLandingKey(lease.key)) && reachesInto(lease.key, prefix),
     );

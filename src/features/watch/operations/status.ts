@@ -51,6 +51,7 @@ export async function status(workspace: Workspace): Promise<Status> {
   const me = await workspace.actorOrNull();
   const { identity } = await workspace.worktree("read");
   const { leases: all, head, damage } = await coordinator.survey();
+  workspace.seen = all;
   const leases = all
     .filter(({ standing }) => standing === "valid")
     .sort((a, b) => order(a, me) - order(b, me) || (a.lease.key < b.lease.key ? -1 : 1));
