@@ -28,8 +28,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "claims of the command line that go past the daemon",
     file: "src/daemon/client.ts",
-    from: "if (request.wait !== null) return direct.acquire(request);",
-    to: "if (request.wait !== null || request.interrupted !== undefined) return direct.acquire(request);",
+    from: "if (request.wait !== null) return this.behind.acquire(request);",
+    to: "if (request.wait !== null || request.interrupted !== undefined) return this.behind.acquire(request);",
     test: "tests/ledger/through-daemon.test.ts",
     named: "claims of the command line go through the daemon, and an interrupted one is given up",
   },
