@@ -152,7 +152,11 @@ function clear() {
   for (const child of running) end(child);
   for (const room of Object.values(rooms)) {
     unmountBelow(room);
-    rmSync(room, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    try {
+      rmSync(room, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    } catch {
+      // Somebody still writes there. What is left is in nobody's way.
+    }
   }
 }
 

@@ -2,12 +2,11 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import { afterEveryTest } from "./after-tests";
+import { removeTree } from "./remove-tree";
 
 const made: string[] = [];
 afterEveryTest(() => {
-  // A Git whose parent was killed may still write something.
-  const patiently = { recursive: true, force: true, maxRetries: 20, retryDelay: 50 };
-  for (const dir of made.splice(0)) fs.rmSync(dir, patiently);
+  for (const dir of made.splice(0)) removeTree(dir);
 });
 
 /** A directory that is gone after the test. */

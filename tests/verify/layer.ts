@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeTree } from "../support/remove-tree";
 import { type Bundled, bundle, ROOT } from "./bundle";
 import type { Plant } from "./plants";
 
@@ -201,8 +202,7 @@ export async function prove(layer: Layer, effort: Effort): Promise<Result> {
     };
   } finally {
     // A layer that was dropped may still write there; whoever gave it a time clears that, too.
-    // Processes that were killed may still be on their way out, and what they write makes a folder that was emptied full again.
-    if (!isDropped) rmSync(scratch, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
+    if (!isDropped) removeTree(scratch);
   }
 }
 

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { childEnvironment } from "../../../testing/workload/environment";
+import { removeTree } from "../../support/remove-tree";
 
 /** A repository with files that everybody wants, in which every harness asks before it writes. */
 export interface Place {
@@ -51,5 +52,5 @@ export function makePlace(parent: string, program: string): Place {
 
 /** What was killed a moment ago may still have had a write under way. */
 export function clear({ folder }: Place): void {
-  rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
+  removeTree(folder);
 }

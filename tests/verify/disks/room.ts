@@ -17,6 +17,7 @@ import { nodeGit } from "../../../src/platform/git-node";
 import { nodePlatform } from "../../../src/platform/node/node";
 import { NODE_TOOLS } from "../../../src/platform/node/this-machine";
 import type { Platform } from "../../../src/platform/platform";
+import { removeTree } from "../../support/remove-tree";
 import { ROOT } from "../bundle";
 
 export const PAGE = 4096;
@@ -54,8 +55,7 @@ export class DiskRoom {
     execFileSync("mount", ["--types", "tmpfs", "--options", options, "tmpfs", place]);
     chmodSync(place, 0o755);
     execFileSync("git", ["init", "--quiet", this.root]);
-    for (const surplus of ["hooks", "info"])
-      rmSync(join(this.root, ".git", surplus), { recursive: true, maxRetries: 10 });
+    for (const surplus of ["hooks", "info"]) removeTree(join(this.root, ".git", surplus));
   }
 
   async prepare(): Promise<void> {
@@ -149,7 +149,7 @@ export class DiskRoom {
     let made = 0;
     while (makes(join(folder, String(made)))) made++;
     for (let i = 0; i < left && i < made; i++) rmSync(join(folder, String(i)));
-    return () => rmSync(folder, { recursive: true, maxRetries: 10 });
+    return () => removeTree(folder);
   }
 }
 

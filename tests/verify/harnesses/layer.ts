@@ -1,6 +1,7 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { killAllWithHome } from "../../../src/features/harnesses/real-canary/room";
+import { removeTree } from "../../support/remove-tree";
 import type { Layer, Task } from "../layer";
 import { type Group, type Seen, Trial } from "./cells/cell";
 import { CELLS, GROUPS } from "./cells/groups";
@@ -74,7 +75,7 @@ async function tryProgram(
     }
   } finally {
     killAllWithHome(join(room, "home"));
-    rmSync(room, { recursive: true, force: true, maxRetries: 5 });
+    removeTree(room);
   }
   if (task.isRecording) keep(trial);
   say(`  ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { join } from "node:path";
+import { removeTree } from "../../support/remove-tree";
 import { bundle, ROOT } from "../bundle";
 import type { Task } from "../layer";
 import { memoryFolder } from "../memory";
@@ -102,7 +103,7 @@ export async function withHands(
     await work(hands);
   } finally {
     await Promise.all(hands.map((hand) => hand.end()));
-    rmSync(room, { recursive: true, force: true, maxRetries: 5 });
+    removeTree(room);
   }
 }
 

@@ -1,6 +1,7 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { Prng } from "../../../testing/simulator/prng";
+import { removeTree } from "../../support/remove-tree";
 import { checkAnswer } from "../injection/check";
 import type { Layer, Task } from "../layer";
 import { memoryFolder } from "../memory";
@@ -47,7 +48,7 @@ export const publishCrash: Layer = {
       const room = new Room(place, await task.program(), task.plant === null ? 12 : 3);
       await new Programme(task, room).run();
     } finally {
-      rmSync(place, { recursive: true, force: true, maxRetries: 5 });
+      removeTree(place);
     }
   },
 };

@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { Prng } from "../../../testing/simulator/prng";
+import { removeTree } from "../../support/remove-tree";
 import { ROOT } from "../bundle";
 import { checkLog, readLog } from "../injection/log";
 import type { Layer, Task } from "../layer";
@@ -37,7 +38,7 @@ export const publishers: Layer = {
       try {
         await new Crowd(task, join(place, "repo"), path, new Prng(task.seed, `round ${round}`)).run();
       } finally {
-        fs.rmSync(place, { recursive: true, force: true, maxRetries: 5 });
+        removeTree(place);
       }
     }
   },

@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { Prng } from "../../../testing/simulator/prng";
+import { removeTree } from "../../support/remove-tree";
 import type { Layer, Task } from "../layer";
 import { memoryFolder } from "../memory";
 
@@ -32,7 +33,7 @@ export const waiters: Layer = {
       } finally {
         // Whoever still runs would write there while it is removed, and hide why.
         await queue.end();
-        fs.rmSync(place, { recursive: true, force: true, maxRetries: 5 });
+        removeTree(place);
       }
     }
   },
