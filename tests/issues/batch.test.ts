@@ -6,10 +6,9 @@ import { settleIssues } from "../../src/features/issues/settle";
 import { shortId, shortIds } from "../../src/features/issues/short-id";
 import { makeUlid } from "../../src/kernel/ids";
 import type { Files, Platform } from "../../src/platform/platform";
-import type { SimWorld } from "../../testing/simulator";
-import { busyWorld, decode, encode, quietWorld, simSeeds } from "../store/stage";
-import { stride } from "../support/sample";
+import { decode, encode, quietWorld } from "../store/stage";
 import { type Clerk, openClerk } from "./stage";
+import { atEveryOperation, STRIKES, type Struck } from "./struck";
 
 const SYNCS = ["sync", "syncDirectory", "syncAll", "datasync", "datasyncInBackground"];
 const EVENTS = "/repo/.cotenant/events/local.jsonl";
@@ -77,27 +76,12 @@ describe("many new issues", () => {
 });
 
 /** Killed, or without power, after each of its operations. */
-describe.each([
-  ["killed", (made: SimWorld, victim: ReturnType<SimWorld["spawn"]>) => made.kill(victim)],
-  ["without power", (made: SimWorld) => made.powerCut()],
-] as const)("%s at every operation, a write of several new issues", (_, strike) => {
-  it("leaves all of them or none, and once acknowledged all", async () => {
-    for (const seed of simSeeds(2)) {
-      const { first, step } = stride(6);
-      for (let at = first; ; at += step) {
-        if (at > 600) throw new Error("a write of three issues takes more than 600 operations");
-        if (!(await struckAt(seed, at, strike))) break;
-      }
-    }
-  });
+describe.each(STRIKES)("%s at every operation, a write of several new issues", (_, strikeBy) => {
+  it("leaves all of them or none, and once acknowledged all", () =>
+    atEveryOperation(600, 6, strikeBy, writesThree));
 });
 
-async function struckAt(
-  seed: number,
-  at: number,
-  strike: (made: SimWorld, victim: ReturnType<SimWorld["spawn"]>) => void,
-): Promise<boolean> {
-  const made = busyWorld(seed * 1_000 + at, { traceLimit: 300, writebackProbability: 0.05 });
+async function writesThree({ made, strike }: Struck): Promise<void> {
   const run = async <T>(act: (clerk: Clerk) => Promise<T>) => {
     const process = made.spawn("p", (platform) => act(openClerk(platform, "agent:a")));
     await made.run();
@@ -117,42 +101,29 @@ async function struckAt(
     },
     { mayFail: true },
   );
-  let step = 0;
-  let isStruck = false;
-  await made.run({
-    beforeStep: () => {
-      if (step++ !== at) return;
-      isStruck = true;
-      strike(made, victim);
-    },
-  });
-  try {
-    const found = () =>
-      run(async ({ reader }) => {
-        const all = [];
-        for (const { issue } of wanted) all.push(await reader.find(issue.id));
-        return all.filter(isFound);
-      });
-    const first = await found();
-    expect(first.length).toBe(acknowledged || first.length > 0 ? wanted.length : 0);
-    for (const issue of first)
-      expect(issue).toMatchObject({ labels: ["area:x"], dependencies: ["01J00000000000000000000000"] });
-    await run((clerk) => settleIssues(clerk.reader, 0, (act) => underMutex(clerk.session, act)));
-    expect((await found()).map(({ id }) => id)).toEqual(first.map(({ id }) => id));
-    for (const { issue } of wanted) {
-      const names = await run(({ platform }) =>
-        Promise.resolve(platform.files.readDirectory(new IssueFolder(platform, "/repo").folder(issue.id))),
-      );
-      const whole = ["deps.or-set.jsonl", "issue.json", "labels.or-set.jsonl"];
-      expect([...(names ?? [])].sort()).toEqual(first.length === 0 ? [] : whole);
-    }
-    // Part of a line may stay, and the whole one stands below it.
-    const lines = (decode(made.disk.peek(EVENTS)) ?? "").split("\n");
-    const events = lines.filter((line) => line.startsWith("{") && line.endsWith("}}"));
-    for (const { issue } of first)
-      expect(events.filter((line) => line.includes(`"issue_id":"${issue.id}"`))).toHaveLength(1);
-    return isStruck;
-  } catch (error) {
-    throw new Error(`seed ${seed}, struck at operation ${at}: ${error}\n${made.trace}`, { cause: error });
+  await strike(victim);
+  const found = () =>
+    run(async ({ reader }) => {
+      const all = [];
+      for (const { issue } of wanted) all.push(await reader.find(issue.id));
+      return all.filter(isFound);
+    });
+  const first = await found();
+  expect(first.length).toBe(acknowledged || first.length > 0 ? wanted.length : 0);
+  for (const issue of first)
+    expect(issue).toMatchObject({ labels: ["area:x"], dependencies: ["01J00000000000000000000000"] });
+  await run((clerk) => settleIssues(clerk.reader, 0, (act) => underMutex(clerk.session, act)));
+  expect((await found()).map(({ id }) => id)).toEqual(first.map(({ id }) => id));
+  for (const { issue } of wanted) {
+    const names = await run(({ platform }) =>
+      Promise.resolve(platform.files.readDirectory(new IssueFolder(platform, "/repo").folder(issue.id))),
+    );
+    const whole = ["deps.or-set.jsonl", "issue.json", "labels.or-set.jsonl"];
+    expect([...(names ?? [])].sort()).toEqual(first.length === 0 ? [] : whole);
   }
+  // Part of a line may stay, and the whole one stands below it.
+  const lines = (decode(made.disk.peek(EVENTS)) ?? "").split("\n");
+  const events = lines.filter((line) => line.startsWith("{") && line.endsWith("}}"));
+  for (const { issue } of first)
+    expect(events.filter((line) => line.includes(`"issue_id":"${issue.id}"`))).toHaveLength(1);
 }
