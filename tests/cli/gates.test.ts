@@ -243,6 +243,24 @@ describe("gate run", () => {
   });
 });
 
+describe("new issues from a file", () => {
+  it("that wait for each other are refused with what helps: they are in the file alone", async () => {
+    repo.write(
+      "circle.jsonl",
+      '{"title":"A","ref":"a","dependencies":["b"]}\n{"title":"B","ref":"b","dependencies":["a"]}\n',
+    );
+    const refused = await repo.ask(ADA, "issue", "create", "--from", "circle.jsonl");
+    expect(refused.status).toBe(9);
+    expect(refused.stdout + refused.stderr).toContain("take one of these dependencies out of the file");
+  });
+
+  it("that is not there are refused with what helps", async () => {
+    const refused = await repo.ask(ADA, "issue", "create", "--from", "nowhere.jsonl");
+    expect(refused.status).toBe(4);
+    expect(refused.stdout + refused.stderr).toContain("check its name");
+  });
+});
+
 describe("a new issue", () => {
   it("has only gates that are defined", async () => {
     expectJsonRefused(

@@ -63,7 +63,7 @@ async function createMany(context: Context, parsed: Parsed, from: string): Promi
       throw usageError(`--${flag} and --from do not go together`, "say it in the file, for each issue");
   const desk = await openDesk(context);
   const text = from === "-" ? await standardInput(MOST_BYTES) : await contentOf(context.surroundings(), from);
-  const created = await issue.createMany(desk, { text, source: from });
+  const created = await issue.createMany(desk, { text, source: from === "-" ? "standard input" : from });
   const more = created.length > 20 ? [`… ${count(created.length, "issue")} in all`] : [];
   const lines = context.quiet
     ? created.map(({ shortId }) => shortId)

@@ -112,9 +112,7 @@ async function draftsFrom(
   throw new CotenantError(
     "E_CYCLE",
     `the issues in ${printable(source)} wait for each other: ${titles.map((title) => printable(title, 40)).join(" → ")}`,
-    {
-      data: { cycle: circle },
-    },
+    { hint: "take one of these dependencies out of the file; nothing was written", data: { cycle: circle } },
   );
 }
 
